@@ -67,6 +67,8 @@ pub enum Bug {
     TakeStaleAlong,
     /// A reply has one more object, which no object in it owns.
     SendUnowned,
+    /// A node sends an object along of which it has no valid copy.
+    SendInvalidAlong,
     /// The barrier's manager lets each node depart when it arrives.
     DepartEarly,
     /// A probe that has gone round once counts as one that has confirmed its cycle.
@@ -164,7 +166,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 68] = [
+    pub const ALL: [Bug; 69] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -187,6 +189,7 @@ impl Bug {
         Bug::WidenReply,
         Bug::TakeStaleAlong,
         Bug::SendUnowned,
+        Bug::SendInvalidAlong,
         Bug::DepartEarly,
         Bug::SkipConfirmation,
         Bug::LoseProbe,
@@ -239,7 +242,7 @@ impl Bug {
     pub fn command(self, command: Command) -> Option<Command> {
         match (self, command) {
             (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
-            (Bug::TakeStaleAlong, Command::Skip(sent)) => Some(Command::InstallOwned(sent)),
+            (Bug::TakeStaleAlong, Command::Skip(sent)) => Some(Command::InstallAlong(sent)),
             (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
             (Bug::SkipElementsInvalidate, Command::Array(ArrayCommand::Invalidate(_))) => None,
             (

@@ -11,8 +11,8 @@ use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Versio
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    BarrierId, BarrierRound, DiffId, Fetch, Interval, Message, News, SentDiff, Wanted, WantedDiffs,
-    WrittenPages,
+    BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, News, SentDiff, Wanted,
+    WantedDiffs, WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -326,6 +326,7 @@ fn who_sends_bytes_behind_a_fetch_is_heard_as_one_who_asks() {
         }]
         .into(),
         beside: 0,
+        follow: Follow::default(),
     });
     for (port, make, malicious) in PORTS {
         let ended = run(make, malicious, vec![frame(&fetch, 8)]);

@@ -16,13 +16,8 @@ pub struct Body {
     /// Velocity, half a step ahead of the position once the first step was taken.
     pub vel: Vector,
     /// Interactions of the previous step, at least 1: what the body will presumably cost.
-    pub cost: u32,
-    /// The next body of a chain in which bodies are handed on, or [`NO_BODY`].
-    pub next: u32,
+    pub cost: u64,
 }
-
-/// The number of no body.
-pub const NO_BODY: u32 = u32::MAX;
 
 /// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -34,8 +34,8 @@ pub struct Pull {
 impl Pull {
     /// The expected cost of the body in the next step, in interactions: its cost in this step, and
     /// at least 1.
-    pub fn cost(&self) -> u32 {
-        u32::try_from(self.interactions.max(1)).unwrap_or(u32::MAX)
+    pub fn cost(&self) -> u64 {
+        self.interactions.max(1)
     }
 }
 

@@ -62,7 +62,6 @@ impl Energy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::barnes::body::NO_BODY;
 
     #[test]
     fn a_circular_orbit_stays_circular() {
@@ -73,7 +72,6 @@ mod tests {
             mass: 1e-9,
             vel,
             cost: 1,
-            next: NO_BODY,
         };
         let step = 0.01;
         for n in 0..2000 {

@@ -53,7 +53,7 @@ impl Moment {
         Moment {
             pos: body.pos,
             mass: body.mass,
-            cost: u64::from(body.cost),
+            cost: body.cost,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use super::body::{Body, NO_BODY, Problem};
+use super::body::{Body, Problem};
 use crate::random::SplitMix;
 use crate::vector::{Vector, dot, minus, times};
 
@@ -51,7 +51,6 @@ pub fn model(problem: &Problem) -> Vec<Body> {
             mass,
             vel,
             cost: 1,
-            next: NO_BODY,
         });
     }
     for number in of_first..problem.bodies {

@@ -225,7 +225,7 @@ mod tests {
         let Moment { pos, mass, cost } = cube.moment;
         assert!((sum(|body| body.mass) - mass).abs() < 1e-12);
         assert!((sum(|body| body.pos[2] * body.mass) / mass - pos[2]).abs() < 1e-12);
-        assert_eq!(sum(|body| body.cost.into()), cost as f64);
+        assert_eq!(sum(|body| body.cost as f64), cost as f64);
         bodies
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::Machine;
-use dhole_protocol::{Fetch, FetchReply, Message};
+use dhole_protocol::{Fetch, FetchReply, Follow, Message};
 use dhole_sim::{Computation, Settings, Sim};
 
 struct Echo(NodeId);
@@ -51,6 +51,7 @@ fn pings(nodes: usize, rounds: u32, enter: bool, computation: Computation) {
                 round,
                 wanted: Default::default(),
                 beside: 0,
+                follow: Follow::default(),
             });
             out.push(Envelope {
                 from: node,

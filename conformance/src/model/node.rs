@@ -1,10 +1,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
-    BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Reply, Sent,
-    SentList, WorkerIs,
+    Along, BarrierId, Command, Commands, Event, Follow, Freed, Message, Protocol, ProtocolError,
+    Reply, Sent, SentList, WorkerIs,
 };
 
 use crate::model::calls::Calls;
@@ -309,6 +309,7 @@ impl Node {
             Command::Reply(Reply {
                 to,
                 message: mut reply,
+                follow,
                 pre_images,
             }) => {
                 let mut values = Vec::new();
@@ -327,11 +328,11 @@ impl Node {
                         values.push(self.heap.gather(leaf, at)?);
                     }
                 }
-                self.add_owned(to, &mut reply.sent, &mut values, around)?;
+                self.add_along((to, &follow), &mut reply.sent, &mut values, around)?;
                 let reply = Message::FetchReply(reply);
                 self.send(to, reply, values, !pre_images.is_empty(), around);
             }
-            Command::Install(Sent { oid, .. }) | Command::InstallOwned(Sent { oid, .. }) => {
+            Command::Install(Sent { oid, .. }) | Command::InstallAlong(Sent { oid, .. }) => {
                 self.unpublish(oid);
                 for leaf in around.program.leaves(oid) {
                     let value = payload.next().ok_or(Fault::Heap)?;
@@ -400,28 +401,38 @@ impl Node {
         Ok(())
     }
 
-    /// Adds to a reply what its objects own.
-    fn add_owned(
+    /// Adds to a reply what its objects own, and what is followed from them.
+    fn add_along(
         &mut self,
-        to: NodeId,
+        (to, follow): (NodeId, &Follow),
         sent: &mut SentList,
         values: &mut Vec<WriteId>,
         around: &Around<'_>,
     ) -> Result<(), Fault> {
         let (at, mut next) = (self.presence(), 0);
         let worker = self.worker_is(around);
-        while let Some(owner) = sent.get(next).map(|sent| sent.oid) {
+        while let Some(of) = sent.get(next).copied() {
             next += 1;
             let program = around.program;
-            let owned = program
-                .owned
-                .iter()
-                .filter(|(of, _)| program.oid(*of) == owner);
-            for oid in owned.map(|(_, owned)| program.oid(*owned)) {
+            let followed = program.followed.iter().filter(|_| !follow.is_none());
+            let named = program.owned.iter().chain(followed);
+            let named = named.filter(|(by, _)| program.oid(*by) == of.oid);
+            for oid in named.map(|(_, named)| program.oid(*named)) {
                 if sent.iter().any(|sent| sent.oid == oid) {
                     continue;
                 }
-                let Some(along) = self.protocol.send_along(oid, to, worker) else {
+                let along = match self.protocol.send_along(oid, to, worker) {
+                    None if around.bug == Some(Bug::SendInvalidAlong) => Some(Along {
+                        // As if it had it from whoever wrote it since.
+                        version: Version {
+                            lamport: of.version.lamport + 2,
+                            ..of.version
+                        },
+                        make_clean: false,
+                    }),
+                    along => along,
+                };
+                let Some(along) = along else {
                     continue;
                 };
                 for leaf in program.leaves(oid) {

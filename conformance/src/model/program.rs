@@ -2,7 +2,9 @@ use std::ops::Range;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::objects::Strategy;
-use dhole_protocol::{CollectiveKind, LockId, LogLimits, Raced, Races, Reach};
+use dhole_protocol::{
+    CollectiveKind, Follow, FollowedReferences, LockId, LogLimits, MOST_ALONG, Raced, Races, Reach,
+};
 
 use crate::objects::Op as Do;
 
@@ -137,6 +139,8 @@ pub struct Program {
     pub elements: usize,
     /// Objects that travel with another one, each behind its owner.
     pub owned: Vec<(u8, u8)>,
+    /// References that misses ask to follow: what each leads to, behind the object that has it.
+    pub followed: Vec<(u8, u8)>,
     /// Counters with operations, and where each is kept at first.
     pub counters: Vec<Strategy>,
     /// Whether the results of its operations are checked as a litmus test: the program only calls
@@ -178,6 +182,7 @@ impl Program {
             leaves: 1,
             elements: 0,
             owned: Vec::new(),
+            followed: Vec::new(),
             counters: Vec::new(),
             litmus: false,
             race_free: true,
@@ -197,6 +202,21 @@ impl Program {
         Program {
             objects: creators.iter().copied().map(Some).collect(),
             ..self
+        }
+    }
+
+    /// What a miss asks to follow: the references of the one type that all objects have.
+    pub fn follow(&self) -> Follow {
+        let all = FollowedReferences {
+            shipped: 0,
+            slots: 1,
+        };
+        match self.followed.is_empty() {
+            true => Follow::default(),
+            false => Follow {
+                most: MOST_ALONG as u16,
+                references: [all].into_iter().collect(),
+            },
         }
     }
 
@@ -230,6 +250,14 @@ impl Program {
     pub fn owning(self, owned: &[(u8, u8)]) -> Program {
         Program {
             owned: owned.to_vec(),
+            ..self
+        }
+    }
+
+    /// Where the first object of each pair refers to the second, and misses follow that.
+    pub fn following(self, followed: &[(u8, u8)]) -> Program {
+        Program {
+            followed: followed.to_vec(),
             ..self
         }
     }

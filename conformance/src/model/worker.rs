@@ -260,7 +260,10 @@ impl Node {
         around: &mut Around<'_>,
     ) -> Result<(), Failed> {
         match &event {
-            Some(Event::ReadMiss(missed)) => self.name_beside(missed.oid, around.program),
+            Some(Event::ReadMiss(missed)) => {
+                self.name_beside(missed.oid, around.program);
+                self.protocol.follow(around.program.follow());
+            }
             Some(Event::WriteFault { oid, .. }) => self.name_clean_beside(*oid, around.program),
             _ => {}
         }

@@ -153,5 +153,5 @@ fn an_object_that_nothing_in_its_reply_owns_is_refused() {
         Ok(w.node().index() == 1 && numbers.at(0).read(w) == 0)
     });
     let error = refused.expect_err("node 1 asked for one").to_string();
-    assert!(error.contains("nothing in the reply owns"), "{error}");
+    assert!(error.contains("nothing in the reply leads to"), "{error}");
 }

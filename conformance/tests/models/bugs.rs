@@ -205,6 +205,20 @@ fn a_stale_object_that_came_along_makes_a_stale_read() {
 }
 
 #[test]
+fn an_object_sent_along_from_an_invalid_copy_makes_a_stale_read() {
+    caught(
+        Bug::SendInvalidAlong,
+        followed_and_written_by_another(),
+        Fault::StaleRead,
+    );
+    caught(
+        Bug::TakeStaleAlong,
+        followed_and_written_by_another(),
+        Fault::StaleRead,
+    );
+}
+
+#[test]
 fn an_early_departure_leaves_others_behind() {
     caught(
         Bug::DepartEarly,

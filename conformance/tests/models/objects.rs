@@ -211,3 +211,21 @@ fn what_travels_with_its_owner_is_as_new_as_what_is_fetched() {
         sound(owned_and_written_by_another().under(coherence), &[]);
     }
 }
+
+#[test]
+fn what_is_followed_is_as_new_as_what_is_fetched() {
+    sound(
+        followed_and_written_by_another(),
+        &[Sight::Forwarded, Sight::Invalidated],
+    );
+    sound(
+        followed_and_exclusive(1),
+        &[Sight::Exclusive, Sight::Deferred],
+    );
+    sound(followed_and_racing(), &[Sight::Invalidated]);
+    sound(followed_and_racing().expecting(), &[]);
+    for coherence in [Coherence::Update, Coherence::Home] {
+        sound(followed_and_written_by_another().under(coherence), &[]);
+        sound(followed_and_exclusive(1).under(coherence), &[]);
+    }
+}

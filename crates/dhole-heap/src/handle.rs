@@ -8,6 +8,7 @@ use dhole_model::Oid;
 
 use crate::geometry::HUGE_BYTES;
 use crate::space;
+use crate::touch;
 use crate::views::{View, view_of};
 
 /// One of a node's two tables, indexed by object id. The entry of an object that the node does
@@ -55,7 +56,8 @@ impl HandleTable {
     pub(crate) fn is_readable(&self, oid: Oid) -> bool {
         let handle = self.load(oid).map(NonNull::as_ptr);
         handle.is_some_and(|handle| {
-            handle.addr().cast_signed() > 0 || view_of(handle) != View::Nothing
+            let is_address = handle.addr().cast_signed() > 0;
+            is_address || touch::is_expected(handle) || view_of(handle) != View::Nothing
         })
     }
 

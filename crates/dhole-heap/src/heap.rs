@@ -18,7 +18,7 @@ use crate::geometry::KEPT_BYTES;
 use crate::global::Segment;
 use crate::handle::HandleTable;
 use crate::local_array::LocalArray;
-use crate::noted::{NotedWrite, NotedWrites};
+use crate::noted::{NotedReads, NotedWrite, NotedWrites};
 use crate::page_store::PageStore;
 use crate::pages::Pages;
 use crate::parts::IdParts;
@@ -62,7 +62,7 @@ pub(crate) struct Heap {
     /// The addresses of the global space that this node fills.
     pub(crate) segment: Segment,
     /// Installed in a shared call, and not yet known to the worker.
-    pending: Vec<(Oid, u64)>,
+    pending: Vec<Appeared>,
     pub(crate) pre_images: PreImages,
     /// Copies that were pushed here and not read yet.
     pub(crate) pushed: PreImages,
@@ -89,6 +89,16 @@ pub(crate) struct BothExtents {
     pub(crate) write: Extents,
     /// What was written of the objects that were expected to be.
     pub(crate) noted: NotedWrites,
+    /// What was read of the objects that were expected to be.
+    pub(crate) read_notes: NotedReads,
+}
+
+/// An object that was installed in a shared call.
+struct Appeared {
+    oid: Oid,
+    storage: u64,
+    /// Its first read is to be noted.
+    expected: bool,
 }
 
 /// Where the record of an object is.
@@ -246,7 +256,11 @@ impl Heap {
     pub(crate) unsafe fn appear(&mut self, oid: Oid, at: Place, storage: u64) {
         self.chunks[at.chunk].set_present(at.slot);
         match self.presence {
-            Presence::Shared => self.pending.push((oid, storage)),
+            Presence::Shared => self.pending.push(Appeared {
+                oid,
+                storage,
+                expected: false,
+            }),
             // SAFETY: the value is valid, as the caller promises, and it is an exclusive call.
             Presence::Exclusive => unsafe {
                 self.read.set(oid, self.handle(View::Read, storage));
@@ -261,10 +275,15 @@ impl Heap {
     /// The caller is the worker's own thread, in a call.
     pub(crate) unsafe fn publish(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
-        for (oid, storage) in pending.drain(..) {
+        for appeared in pending.drain(..) {
+            let handle = self.handle(View::Read, appeared.storage);
+            let handle = match appeared.expected {
+                true => touch::expected(handle),
+                false => handle,
+            };
             // SAFETY: `appear` noted it, by whose contract the value is valid; and this is the
             // worker's own thread.
-            unsafe { self.read.set(oid, self.handle(View::Read, storage)) };
+            unsafe { self.read.set(appeared.oid, handle) };
         }
         self.pending = pending;
         if !self.pending_elements.is_empty() {
@@ -583,6 +602,35 @@ impl<'g> HeapMut<'g> {
         self.exclusive("taking notes of writes", Oid(0))?;
         // SAFETY: it is an exclusive call, as was just tested, and the node lock is held.
         Ok(unsafe { self.heap.extents.noted.take() })
+    }
+
+    /// Notes whether the worker reads the copy of `oid` that was installed last, in this call. A
+    /// program is not told of it: the object counts as one that is here. Nothing happens where the
+    /// detector is `vm`.
+    pub fn expect_read(&mut self, oid: Oid) {
+        if self.heap.views.is_some() {
+            return;
+        }
+        if let Some(appeared) = self.heap.pending.last_mut() {
+            appeared.expected |= appeared.oid == oid;
+            return;
+        }
+        let handle = self.heap.read.load(oid).map(NonNull::as_ptr);
+        if let Some(handle) = handle.filter(|_| self.heap.presence() == Presence::Exclusive) {
+            // SAFETY: the handle leads to what may be read, and still does once the read is noted;
+            // it is an exclusive call, as was just tested.
+            unsafe { self.heap.read.set(oid, touch::expected(handle)) };
+        }
+    }
+
+    /// The objects that were [expected to be read](HeapMut::expect_read) and have been since the
+    /// last time, in the order of their first reads. None while the worker computes.
+    pub fn take_read(&mut self) -> Vec<Oid> {
+        match self.heap.presence() {
+            Presence::Computing => Vec::new(),
+            // SAFETY: the worker is in a call, and the node lock is held.
+            _ => unsafe { self.heap.extents.read_notes.take() },
+        }
     }
 
     fn open(&mut self, oid: Oid, pre_image: bool, expected: bool) -> Result<(), ObjectRefused> {

@@ -163,6 +163,7 @@ pub use owned_ref::Own;
 pub use page_diff::PageDiffError;
 pub use paged::{PageRefusal, PageRefused, Paged};
 pub use presence::Presence;
+pub use reachable::NamedObject;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use reservation::ReserveError;

@@ -1,5 +1,5 @@
-//! Writes of objects that were expected to be written: the worker notes them by itself, without a
-//! call of the runtime and without the node lock.
+//! Writes of objects that were expected to be written, and reads of those that were expected to be
+//! read: the worker notes them by itself, without a call of the runtime and without the node lock.
 
 use std::cell::UnsafeCell;
 use std::panic::Location;
@@ -35,6 +35,38 @@ impl NotedWrites {
     /// # Safety
     /// The caller has the node lock, and the worker is in a call that borrows its token mutably.
     pub(crate) unsafe fn take(&self) -> Vec<NotedWrite> {
+        // SAFETY: the worker notes nothing meanwhile, by the contract of `push`, and the lock
+        // excludes all others.
+        unsafe { std::mem::take(&mut *self.0.get()) }
+    }
+}
+
+/// What a node's worker has read of the objects that it was expected to read, since someone took
+/// the notes.
+#[derive(Default)]
+pub(crate) struct NotedReads(UnsafeCell<Vec<Oid>>);
+
+// SAFETY: the notes are reached by functions alone whose contracts exclude that two threads do so
+// at once.
+unsafe impl Sync for NotedReads {}
+
+impl NotedReads {
+    /// Notes a read.
+    ///
+    /// # Safety
+    /// The caller is the worker's own thread and borrows its token, so the worker computes. See the
+    /// [monitor](crate::monitor).
+    pub(crate) unsafe fn push(&self, read: Oid) {
+        // SAFETY: no other thread reaches the notes while the worker computes, by the contract of
+        // `take`. So a unique reference is sound; it ends with the call.
+        unsafe { (*self.0.get()).push(read) };
+    }
+
+    /// Takes the notes.
+    ///
+    /// # Safety
+    /// The caller has the node lock, and the worker is in a call.
+    pub(crate) unsafe fn take(&self) -> Vec<Oid> {
         // SAFETY: the worker notes nothing meanwhile, by the contract of `push`, and the lock
         // excludes all others.
         unsafe { std::mem::take(&mut *self.0.get()) }

@@ -4,14 +4,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-use dhole_model::Oid;
-
 use crate::layout::ReferenceForm;
-use crate::{HeapMut, Ref, Share, TypeMap};
+use crate::{Ref, Share, TypeMap};
 
 /// A reference to an object that belongs to the one that holds it. Where the owner is fetched, its
 /// reply carries what it owns as well, and what that owns, as far as the sender has valid copies
-/// that nobody is writing: at most 64 objects and 64 KiB, the nearest first. What does not come
+/// that nobody is writing: at most 256 objects and 64 KiB, the nearest first. What does not come
 /// along, as objects under the home protocol never do, is fetched when it is accessed.
 ///
 /// It is a [`Ref`] for all that follows it (`owner.get(w).part.get(w)`), but is not copied: it
@@ -85,23 +83,5 @@ unsafe impl<T: Share> Share for Own<T> {
 unsafe impl<T: Share> Share for Option<Own<T>> {
     fn describe(map: &mut TypeMap) {
         map.owned::<T>(ReferenceForm::Maybe);
-    }
-}
-
-impl HeapMut<'_> {
-    /// Appends to `out` the ids of what the object `oid` owns, whose packed bytes are given;
-    /// nothing where they are not whole. The bytes need not have been tested: an id is no
-    /// reference, and whatever is done with it asks the directory.
-    pub fn owned(&self, oid: Oid, packed: &[u8], out: &mut Vec<Oid>) {
-        let Some(binding) = self.binding(oid).filter(|binding| binding.info.owns) else {
-            return;
-        };
-        if packed.len() as u64 != binding.packed_bytes() {
-            return;
-        }
-        for slot in binding.info.references.iter().filter(|slot| slot.owned) {
-            let named = (0..slot.count).filter_map(|i| slot.named(packed, i).ok()?);
-            out.extend(named.map(|named| named.first));
-        }
     }
 }

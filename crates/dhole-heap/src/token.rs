@@ -164,10 +164,28 @@ impl<'id> Token<'id> {
         true
     }
 
-    /// Whether this node may read the object of an access now.
+    /// Notes that the object of an access is read, if it was
+    /// [expected](crate::HeapMut::expect_read) to be: then the handle leads to it from now on.
+    #[inline]
+    pub fn note_read(&self, miss: &Miss) -> bool {
+        // A miss may name any id, unlike a reference.
+        let handle = self.read.load(miss.oid).map(NonNull::as_ptr);
+        let Some(handle) = handle.filter(|handle| touch::is_expected(*handle)) else {
+            return false;
+        };
+        // SAFETY: by the contract of `HandleTable::set` under which the handle was stored, the
+        // worker may read what it leads to. This is the worker's own thread, for it borrows the
+        // token.
+        unsafe { self.read.set(miss.oid, touch::noted(handle)) };
+        // SAFETY: the token is borrowed, and this type stays with its thread.
+        unsafe { self.extents.read_notes.push(miss.oid) };
+        true
+    }
+
+    /// Whether this node may read the object of an access now. If so the access counts as a read.
     pub fn is_readable(&self, miss: &Miss) -> bool {
         // A miss may name any id, unlike a reference.
-        self.read.is_readable(miss.oid)
+        self.note_read(miss) || self.read.is_readable(miss.oid)
     }
 
     /// Whether this node may read the elements of an access now.

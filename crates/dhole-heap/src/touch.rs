@@ -5,7 +5,7 @@
 //! | positive | the address of the object, which may be touched: all there is under `check` |
 //! | null | it may not be touched, or the worker must look elsewhere: the slow path |
 //! | negative | the address, negated, of the object in one of the node's [views](crate::views) |
-//! | negative and even further from 0 | the address of an object that is [expected] to be written: the slow path notes the write, without a call |
+//! | negative and even further from 0 | the address of an object that is [expected] to be written, or read: the slow path notes that, without a call |
 //!
 //! So the one test of a hit under `check` tells the detectors apart as well. Under `vm` an address
 //! is *touched* before it is followed: one instruction that reads, or writes back, the first byte,
@@ -39,6 +39,7 @@ pub(crate) unsafe fn to_read(handle: *mut u8) -> Option<Found> {
     match handle.addr().cast_signed() {
         1.. => Some(Found(handle)),
         0 => None,
+        _ if is_expected(handle) => None,
         // SAFETY: the caller's promise.
         _ => unsafe { touched(handle, false) },
     }
@@ -65,11 +66,11 @@ pub(crate) fn negated(object: *mut u8) -> *mut u8 {
     std::ptr::without_provenance_mut(object.expose_provenance().wrapping_neg())
 }
 
-/// The bit that tells the handle of an object that is expected to be written from its address: no
-/// address has it.
+/// The bit that tells the handle of an object that is expected to be written, or read, from its
+/// address: no address has it.
 const EXPECTED: usize = 1 << (usize::BITS - 1);
 
-/// The write handle of an object that its worker is expected to write, and may, once it has
+/// The handle of an object that its worker is expected to write, or read, and may, once it has
 /// [noted](noted) that.
 pub(crate) fn expected(object: *mut u8) -> *mut u8 {
     object.map_addr(|address| address | EXPECTED)
@@ -82,7 +83,7 @@ pub(crate) fn is_expected(handle: *mut u8) -> bool {
     handle.addr() >> (usize::BITS - 2) == 0b10
 }
 
-/// The handle once the write is noted.
+/// The handle once that is noted.
 pub(crate) fn noted(handle: *mut u8) -> *mut u8 {
     handle.map_addr(|address| address & !EXPECTED)
 }

@@ -292,8 +292,12 @@ pub struct Counters {
     pub misses: u64,
     /// Objects asked for in those rounds only because they lie on the page of a missed one.
     pub asked_beside: u64,
-    /// Objects received unasked, along with the objects that own them.
+    /// Objects received unasked, along with those that own them or from which a program follows
+    /// references.
     pub came_along: u64,
+    /// Of those, the ones that were read or prefetched afterwards, where nodes learn what programs
+    /// do; the others came in vain.
+    pub along_read: u64,
     /// Objects read in the memory of the node that wrote them last, without a message. They are no
     /// part of `misses`.
     pub one_sided_reads: u64,
@@ -378,6 +382,7 @@ impl Counters {
             (&mut since.misses, earlier.misses),
             (&mut since.asked_beside, earlier.asked_beside),
             (&mut since.came_along, earlier.came_along),
+            (&mut since.along_read, earlier.along_read),
             (&mut since.one_sided_reads, earlier.one_sided_reads),
             (&mut since.one_sided_bytes, earlier.one_sided_bytes),
             (&mut since.zero_fills, earlier.zero_fills),
@@ -431,6 +436,7 @@ impl Counters {
             misses,
             asked_beside,
             came_along,
+            along_read,
             one_sided_reads,
             one_sided_bytes,
             zero_fills,
@@ -467,6 +473,7 @@ impl Counters {
         self.misses += misses;
         self.asked_beside += asked_beside;
         self.came_along += came_along;
+        self.along_read += along_read;
         self.one_sided_reads += one_sided_reads;
         self.one_sided_bytes += one_sided_bytes;
         self.zero_fills += zero_fills;

@@ -68,6 +68,10 @@ pub struct WaitCost {
     pub misses: u64,
     /// Objects that were read in the memory of their last writer, for which nobody waited.
     pub one_sided_reads: u64,
+    /// Objects that came along with those that were missed.
+    pub along: u64,
+    /// Of those, the ones that were read afterwards.
+    pub along_read: u64,
     /// Bytes of shared data that came meanwhile, or so.
     pub bytes: u64,
     /// How long the workers waited, in nanoseconds.
@@ -81,6 +85,8 @@ impl WaitCost {
             (&mut self.waits, other.waits),
             (&mut self.misses, other.misses),
             (&mut self.one_sided_reads, other.one_sided_reads),
+            (&mut self.along, other.along),
+            (&mut self.along_read, other.along_read),
             (&mut self.bytes, other.bytes),
             (&mut self.waited_ns, other.waited_ns),
         ];
@@ -195,6 +201,8 @@ mod tests {
                 waits: 1,
                 misses: 2,
                 one_sided_reads: 3,
+                along: 4,
+                along_read: 1,
                 bytes: 10,
                 waited_ns,
             },
@@ -228,6 +236,8 @@ mod tests {
             waits,
             misses,
             one_sided_reads: 6,
+            along: 8,
+            along_read: 2,
             bytes,
             waited_ns,
         };

@@ -32,6 +32,9 @@ impl<'id> Access<'id> for Worker<'id> {
         if self.is_paged() {
             return self.read_on_pages(miss);
         }
+        if self.token.note_read(miss) {
+            return Ok(());
+        }
         let unread = self.locate(miss)?;
         let called = self.shared(miss.site, |link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
@@ -44,6 +47,8 @@ impl<'id> Access<'id> for Worker<'id> {
         if self.is_paged() {
             return self.write_on_pages(miss);
         }
+        // What is written without being read first was of use too.
+        self.token.note_read(miss);
         if self.token.note_write(miss) {
             return Ok(());
         }
@@ -196,6 +201,7 @@ impl<'id> Worker<'id> {
                 return Ok(Ok(()));
             }
             link.awaits(first);
+            call.split().1.graphs.misses_several();
             link.bring(call, &left).map(Ok)
         });
         self.accessed(clash.unwrap_or(first), called)
@@ -457,6 +463,7 @@ impl Link<'_> {
         self.awaits(miss);
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
+        state.follow_from(miss, &mut heap);
         self.bring(call, &[missed])
     }
 }

@@ -15,6 +15,7 @@ use dhole_protocol::{
 };
 
 use crate::count::Counting;
+use crate::graphs::Graphs;
 use crate::install::install;
 use crate::node::State;
 use crate::step::{Step, must, worker_is};
@@ -27,8 +28,8 @@ const MOST_BYTES: usize = 2048;
 pub(crate) struct Direct<'a, 's, 'g> {
     counting: &'a mut Counting,
     commands: &'a mut Commands,
-    /// What the objects own that were taken so far.
-    owned: &'a mut Vec<Oid>,
+    /// What the objects name that were taken so far.
+    graphs: &'a mut Graphs,
     /// The bytes of a message.
     bytes: &'a mut Vec<u8>,
     done: &'a mut bool,
@@ -65,11 +66,11 @@ impl Direct<'_, '_, '_> {
         at_once.is_some_and(|at_once| at_once(to, [self.bytes, &[]], notify))
     }
 
-    /// Gathers the objects of a reply behind it; whether it may be sent so: none of them owns
-    /// another, and they are small.
+    /// Gathers the objects of a reply behind it; whether it may be sent so: nothing goes along with
+    /// them, and they are small.
     #[inline]
     fn gather(&mut self, reply: &Reply) -> bool {
-        if !reply.pre_images.is_empty() {
+        if !reply.pre_images.is_empty() || !reply.follow.is_none() {
             return false;
         }
         self.bytes.clear();
@@ -136,7 +137,7 @@ impl Effects for Direct<'_, '_, '_> {
         if !self.goes_at_once() {
             return self.commands.push(Command::Install(sent));
         }
-        if let Err(cause) = install(sent, self.counting, self.owned, self.step) {
+        if let Err(cause) = install(sent, self.counting, self.graphs, self.step) {
             self.failed = Some(cause);
         }
     }
@@ -239,7 +240,7 @@ impl State {
             delivered,
             counting: &mut self.counting,
             commands: &mut self.commands,
-            owned: &mut self.owned,
+            graphs: &mut self.graphs,
             bytes: &mut self.object,
             done: &mut self.done,
             survives: self.membership.is_on(),
@@ -250,12 +251,12 @@ impl State {
         let stepped = act(&mut self.protocol, worker, &mut fx);
         let Direct { asks, failed, .. } = fx;
         if stepped.is_ok() && failed.is_none() && self.commands.is_empty() {
-            self.owned.clear();
+            self.graphs.done();
             return Ok(asks);
         }
         let done = self.carry_out_all(failed.map_or(Ok(()), Err), step);
         self.notes_records();
-        self.owned.clear();
+        self.graphs.done();
         stepped.and(done).map(|()| asks)
     }
 }

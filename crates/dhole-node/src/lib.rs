@@ -43,6 +43,7 @@
 
 mod access;
 mod aggregation;
+mod along;
 mod array;
 mod array_family;
 mod array_phases;
@@ -61,6 +62,7 @@ mod fibers;
 mod fingerprint;
 mod freeing;
 mod gate;
+mod graphs;
 mod guards;
 mod heard;
 mod holding;
@@ -82,7 +84,6 @@ mod object_error;
 mod one_sided;
 mod optimisations;
 mod outcome;
-mod owned;
 mod paged;
 mod process_error;
 mod processes;

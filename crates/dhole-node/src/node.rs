@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dhole_heap::{Cluster, Monitor, Presence};
-use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify, Oid};
+use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::objects::{codec, ordered_codec};
 use dhole_protocol::{
@@ -17,9 +17,10 @@ use dhole_protocol::{
 use crate::collective_values::Values;
 use crate::count::{Counting, MessageSizes};
 use crate::ended::Ended;
+use crate::graphs::Graphs;
 use crate::heard::{check_ids, not_awaited};
 use crate::holding::Holding;
-use crate::install::install;
+use crate::install::{install, take};
 use crate::last_call::LastCall;
 use crate::membership::Membership;
 use crate::object::ObjectsHere;
@@ -27,7 +28,7 @@ use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 use crate::settings::Settings;
 use crate::spawn::Turns;
-use crate::step::{Step, bad, gather, must, worker_is};
+use crate::step::{Step, gather, must, worker_is};
 use crate::sync_error::RunEnded;
 
 /// A node reports no more than so many mistakes.
@@ -61,8 +62,8 @@ pub(crate) struct State {
     pub(crate) faulted: bool,
     /// Bytes of the objects' twins made since the last comparison.
     pub(crate) twin_bytes: u64,
-    /// What the objects of the message own that were gathered or taken so far.
-    pub(crate) owned: Vec<Oid>,
+    /// What is learned of graphs.
+    pub(crate) graphs: Graphs,
     /// The bytes of an object that goes by itself.
     pub(crate) object: Vec<u8>,
     /// What the worker waits for has come.
@@ -109,7 +110,7 @@ impl Node {
             held_elements: Vec::new(),
             faulted: false,
             twin_bytes: 0,
-            owned: Vec::new(),
+            graphs: Graphs::new(settings.learns_graphs()),
             object: Vec::new(),
             counting: Counting::default(),
             done: false,
@@ -161,7 +162,8 @@ impl Node {
     /// What this node did so far.
     pub(crate) fn counters(&self) -> Counters {
         let mut guard = self.monitor.lock();
-        let (heap, state) = guard.split();
+        let (mut heap, state) = guard.split();
+        state.note_reads(&mut heap);
         Counters {
             allotted_bytes: heap.allotted_bytes(),
             ..state.counters(heap.store_bytes())
@@ -175,7 +177,11 @@ impl Node {
 
     /// What the lines of the program cost here.
     pub(crate) fn costs(&self) -> LineCosts {
-        self.monitor.lock().split().1.counting.waits.costs()
+        let mut guard = self.monitor.lock();
+        let (mut heap, state) = guard.split();
+        state.note_reads(&mut heap);
+        state.graphs.report(&mut state.counting.waits);
+        state.counting.waits.costs()
     }
 
     /// What the program should be told.
@@ -427,7 +433,7 @@ impl State {
         self.commands = commands;
         let carried_out = self.carry_out_all(Ok(()), step);
         self.notes_records();
-        self.owned.clear();
+        self.graphs.done();
         let made = allocated.into_iter();
         made.for_each(|range| self.publish_all(range, step.heap));
         stepped.and(carried_out)
@@ -646,30 +652,35 @@ impl State {
             Command::Reply(Reply {
                 to,
                 message: mut reply,
+                follow,
                 pre_images,
             }) => {
                 let mut payload = step.pool.take();
                 for Sent { oid, .. } in &reply.sent {
                     let start = payload.len();
                     gather(step.heap, *oid, pre_images.contains(oid), &mut payload);
-                    step.heap.owned(*oid, &payload[start..], &mut self.owned);
+                    self.graphs
+                        .names(*oid, &payload[start..], Some(&follow), step.heap);
                 }
                 counting.all.pre_image_replies += pre_images.len() as u64;
-                self.add_owned(to, &mut reply.sent, &mut payload, step);
+                self.add_along((to, &follow), &mut reply.sent, &mut payload, step);
                 self.send(to, Message::FetchReply(reply), payload, step.out);
             }
-            Command::Install(sent) => install(sent, counting, &mut self.owned, step)?,
-            Command::InstallOwned(sent) => {
+            Command::Install(sent) => install(sent, counting, &mut self.graphs, step)?,
+            Command::InstallAlong(sent) => {
                 counting.all.came_along += 1;
-                self.check_owned(sent)?;
-                install(sent, &mut self.counting, &mut self.owned, step)?;
+                let named = self.along_by(sent)?;
+                install(sent, &mut self.counting, &mut self.graphs, step)?;
+                if self.graphs.expects(named) {
+                    step.heap.expect_read(sent.oid);
+                }
                 if let Some(coherence) = step.heap.coherence_of(sent.oid) {
                     self.protocol.meet(sent.oid, coherence);
                 }
             }
             Command::Skip(sent) => {
-                let object = self.take(sent, step)?;
-                step.heap.owned(sent.oid, object, &mut self.owned);
+                let object = take(sent, step)?;
+                self.graphs.names(sent.oid, object, None, step.heap);
             }
             Command::Push { to, objects } => self.push(to, &objects, step)?,
             Command::Keep { oid, bytes } => {
@@ -715,6 +726,7 @@ impl State {
             }
             Command::Invalidate(oid) => {
                 counting.all.invalidations += 1;
+                self.graphs.invalidated(oid);
                 if let Some(info) = step.heap.type_of(oid) {
                     counting.of_type(info.name).invalidated += 1;
                 }
@@ -775,23 +787,4 @@ fn asks(command: &Command) -> bool {
     use MessageKind::{DiffRequest, Fetch, PageRequest};
     let fetch = |message: &Message| matches!(message.kind(), Fetch | PageRequest | DiffRequest);
     matches!(command, Command::Send { message, .. } if fetch(message))
-}
-
-impl State {
-    /// Takes the next object's bytes out of the payload.
-    fn take<'a>(&self, sent: Sent, step: &mut Step<'a, '_>) -> Result<&'a [u8], ProtocolError> {
-        let oid = sent.oid;
-        let bytes = step
-            .heap
-            .see_bytes_of(oid)
-            .map_err(|foreign| ProtocolError::NotStored {
-                oid,
-                cause: foreign.to_string(),
-            })?;
-        let Some((object, rest)) = step.payload.split_at_checked(bytes) else {
-            return Err(bad(sent, "a reply holds fewer bytes than its objects"));
-        };
-        step.payload = rest;
-        Ok(object)
-    }
 }

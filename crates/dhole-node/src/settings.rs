@@ -72,14 +72,25 @@ impl Settings {
             protocol = protocol.paging(pages);
         }
         match self.optimisations.write_detection {
-            WriteDetection::Marks
-                if self.optimisations.learn && self.detector == Detector::Check =>
-            {
-                protocol.expecting_writes()
-            }
+            WriteDetection::Marks if self.learns() => protocol.expecting_writes(),
             WriteDetection::Marks => protocol,
             WriteDetection::Twins | WriteDetection::Objects => protocol.comparing(),
         }
+    }
+
+    /// Whether nodes learn from what a program did what it will do.
+    fn learns(&self) -> bool {
+        let Optimisations {
+            learn,
+            write_detection,
+            ..
+        } = self.optimisations;
+        learn && self.detector == Detector::Check && write_detection == WriteDetection::Marks
+    }
+
+    /// Whether nodes learn which references a program follows.
+    pub(crate) fn learns_graphs(&self) -> bool {
+        self.learns() && self.nodes > 1 && self.coherence != Coherence::TreadMarks
     }
 
     /// Where copies lie: TreadMarks has all of them at one place everywhere.

@@ -90,12 +90,24 @@ pub(crate) struct Waiting {
 
 /// Tells lines apart: the address of a name takes less to hash than the name.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+pub(crate) struct Key {
     file: usize,
     line: u32,
     column: u32,
     cause: WaitCause,
     ty: Option<TypeId>,
+}
+
+impl Key {
+    pub fn new(site: CallSite, awaited: Awaited) -> Key {
+        Key {
+            file: site.file.as_ptr().addr(),
+            line: site.line,
+            column: site.column,
+            cause: awaited.cause,
+            ty: awaited.missed.map(|(_, ty)| ty.id()),
+        }
+    }
 }
 
 struct Line {
@@ -152,9 +164,9 @@ impl Waits {
         let cost = WaitCost {
             waits: 1,
             misses: waiting.misses,
-            one_sided_reads: 0,
             bytes: self.bytes - waiting.bytes,
             waited_ns: now_ns.saturating_sub(waiting.began_ns),
+            ..WaitCost::default()
         };
         self.costs_at(site, awaited, cost, allocated_at);
     }
@@ -175,6 +187,11 @@ impl Waits {
         self.costs_at(site, awaited, cost, allocated_at);
     }
 
+    /// Objects came along with those that were missed at a line where the worker waited.
+    pub fn came_along(&mut self, awaited: Awaited, site: CallSite, along: WaitCost) {
+        self.costs_at(site, awaited, along, |_| None);
+    }
+
     fn costs_at(
         &mut self,
         site: CallSite,
@@ -182,13 +199,7 @@ impl Waits {
         cost: WaitCost,
         allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
     ) {
-        let key = Key {
-            file: site.file.as_ptr().addr(),
-            line: site.line,
-            column: site.column,
-            cause: awaited.cause,
-            ty: awaited.missed.map(|(_, ty)| ty.id()),
-        };
+        let key = Key::new(site, awaited);
         if let Some(line) = self.lines.get_mut(&key) {
             return line.cost.add(&cost);
         }
@@ -276,9 +287,9 @@ mod tests {
         let expected = WaitCost {
             waits,
             misses,
-            one_sided_reads: 0,
             bytes,
             waited_ns,
+            ..WaitCost::default()
         };
         assert_eq!(worst.cost, expected);
         assert!(worst.type_name.ends_with("Ref<u64>>"), "{worst:?}");

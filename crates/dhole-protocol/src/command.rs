@@ -242,7 +242,7 @@ impl Event {
     }
 }
 
-/// An owned object that may go along with its owner.
+/// An object that may go along with one that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Along {
     /// The version of the bytes.
@@ -267,8 +267,8 @@ pub enum Command {
     /// Take the next object's bytes out of the payload and make the copy readable.
     Install(Sent),
     /// As [`Install`](Command::Install), for an object that came along: one before it in the
-    /// payload must own it.
-    InstallOwned(Sent),
+    /// payload must own it, or have a reference to it that was to be followed.
+    InstallAlong(Sent),
     /// Take the next object's bytes out of the payload and forget them: a valid copy is here.
     Skip(Sent),
     /// Gather the bytes of objects and send them as a [`Message::Update`].

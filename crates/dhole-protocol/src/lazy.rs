@@ -8,12 +8,13 @@
 //! one keeps its copy.
 
 mod aggregation;
+mod along;
 pub(crate) mod arrays;
 mod exclusive;
 mod expected;
 mod heard;
 mod one_sided;
-mod owned;
+
 mod quiescence;
 mod twins;
 
@@ -39,11 +40,11 @@ use crate::object_table::ObjectTable;
 use crate::page_command::PageEvent;
 use crate::pending_fetches::PendingFetches;
 use crate::races::{Changed, RaceFinder, Races, SiteId};
-use crate::transfer::Reply;
+use crate::transfer::{MOST_ALONG, Reply};
 use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{
-    Fetch, FetchReply, Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, Wanted,
+    Fetch, FetchReply, Flushed, FlushedAt, Follow, Interval, Message, News, Pushed, Sent, Wanted,
     WantedList,
 };
 use aggregation::{SpareLists, Want};
@@ -51,7 +52,6 @@ use exclusive::Ahead;
 use expected::ExpectedWrites;
 
 pub use aggregation::MOST_BESIDE;
-pub use owned::MOST_ALONG;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -87,6 +87,8 @@ pub(crate) struct Lazy {
     pub(crate) fetches: PendingFetches<Want>,
     /// What lies on the page of the object that is missed next.
     beside: Vec<Oid>,
+    /// What should come along with it.
+    follow: Follow,
     spare: SpareLists,
     /// What was written is found by comparing with twins.
     compares: bool,
@@ -103,6 +105,7 @@ struct Request {
     round: u32,
     wanted: WantedList,
     beside: usize,
+    follow: Follow,
 }
 
 impl Request {
@@ -135,6 +138,7 @@ impl Lazy {
             deferred: VecDeque::new(),
             fetches: PendingFetches::new(),
             beside: Vec::new(),
+            follow: Follow::default(),
             spare: SpareLists::default(),
             compares: false,
             most_heard: limits.most_heard,
@@ -173,6 +177,7 @@ impl Lazy {
             .try_for_each(|miss| self.check_not_freed(miss.oid))
         {
             self.beside.clear();
+            self.follow = Follow::default();
             return Err(freed);
         }
         self.fetches.begin();
@@ -211,11 +216,16 @@ impl Lazy {
             self.fetches.want(need.node, Want { beside, wanted });
         }
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
+        let follow = std::mem::take(&mut self.follow);
         let Lazy { fetches, spare, .. } = self;
         fetches.ask(|to, number, asked| {
             let (wanted, beside) = spare.question(asked);
             let fetch = Fetch {
                 round: number,
+                follow: match usize::from(beside) < wanted.len() {
+                    true => follow.clone(),
+                    false => Follow::default(),
+                },
                 wanted,
                 beside,
             };
@@ -595,6 +605,7 @@ impl Lazy {
             round,
             wanted,
             beside,
+            follow,
         } = fetch;
         let beside = usize::from(beside);
         let request = Request {
@@ -602,6 +613,7 @@ impl Lazy {
             round,
             wanted,
             beside,
+            follow,
         };
         if worker == WorkerIs::Computing && self.must_wait(&request) {
             if self.deferred.iter().any(|other| other.from == from) {
@@ -663,6 +675,7 @@ impl Lazy {
         fx.reply(Reply {
             to,
             message: FetchReply { round, sent, keep },
+            follow: request.follow,
             pre_images,
         });
         Ok(())
@@ -723,7 +736,7 @@ impl Lazy {
     }
 
     /// Takes a reply, if its round is still awaited: what was asked for, and then what
-    /// [came along](owned). What came another way meanwhile stays.
+    /// [came along](along). What came another way meanwhile stays.
     pub fn fetch_reply(
         &mut self,
         from: NodeId,
@@ -769,6 +782,8 @@ impl Lazy {
                 round: number,
                 wanted,
                 beside,
+                // It goes with what is asked first.
+                follow: Follow::default(),
             };
             fx.fetch(to, fetch);
         });

@@ -101,7 +101,7 @@ pub use error::{Freed, ProtocolError};
 pub use handed_out::HandedOut;
 pub use interval::{Base, Interval, News, Untold};
 pub use interval_log::LogLimits;
-pub use lazy::{MOST_ALONG, MOST_BESIDE};
+pub use lazy::MOST_BESIDE;
 pub use message::{AbortReason, DecodeError, Message, Short, Waiting};
 pub use node_set::NodeSet;
 pub use notice_delta::Reach;
@@ -116,6 +116,7 @@ pub use ranges::Ranges;
 pub use stall_probe::{Round as StallRound, Stall};
 pub use sync_id::{BarrierId, LockId};
 pub use transfer::{
-    Fetch, FetchReply, Flushed, FlushedAt, Pushed, Reply, Sent, SentList, Wanted, WantedList,
+    Fetch, FetchReply, Flushed, FlushedAt, Follow, FollowedReferences, MOST_ALONG, Pushed, Reply,
+    Sent, SentList, Wanted, WantedList,
 };
 pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};

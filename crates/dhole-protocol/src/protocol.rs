@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::barrier::{Barrier, MANAGER};
 use crate::collective::Collectives;
-use crate::command::{Along, Command, Commands, Event, WorkerIs};
+use crate::command::{Command, Commands, Event, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
 use crate::gate::{Gates, Request};
@@ -21,6 +21,7 @@ use crate::stall_probe::Stall;
 use crate::wait_for::{Edges, Probe, WaitFor};
 use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 
+mod along;
 mod barrier;
 mod collective;
 mod misses;
@@ -299,12 +300,6 @@ impl Protocol {
         self.lazy.has_deferred()
     }
 
-    /// An object that is asked for owns this one: whether it may go along, up to
-    /// [`MOST_ALONG`](crate::MOST_ALONG) in one reply. If so it counts as sent.
-    pub fn send_along(&mut self, oid: Oid, to: NodeId, worker: WorkerIs) -> Option<Along> {
-        self.lazy.send_along(oid, to, worker)
-    }
-
     /// Whether so much was freed in this interval that it [should end](Event::EndInterval).
     pub fn has_freed_much(&self) -> bool {
         self.lazy.has_freed_much()
@@ -385,12 +380,6 @@ impl Protocol {
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
         let objects = self.lazy.fetches.asked();
         objects.chain(self.lazy.arrays.fetches.asked())
-    }
-
-    /// An object came along with its owner that this node may have met for the first time: it was
-    /// allocated to be kept consistent so.
-    pub fn meet(&mut self, oid: Oid, allocated: Coherence) {
-        self.lazy.meet(oid, allocated);
     }
 
     /// The locks that this node holds, and where they were acquired.

@@ -65,6 +65,55 @@ pub struct Fetch {
     /// So many of them, the last ones, are asked for only because they lie on the page of one
     /// that is missed. Those that are being written are left out of the reply.
     pub beside: u16,
+    /// What should go along with the objects.
+    pub follow: Follow,
+}
+
+/// The most objects that go along with those of one reply.
+pub const MOST_ALONG: usize = 256;
+
+/// References to follow from the objects that are asked for: what they lead to goes along, if its
+/// sender has a valid copy that nobody is writing, the nearest first. Nobody waits for it.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug, Wire)]
+pub struct Follow {
+    /// So many objects go along at most.
+    pub most: u16,
+    /// Which references of which types.
+    pub references: SmallVec<[FollowedReferences; 1]>,
+}
+
+impl Follow {
+    /// References of so many types are followed at most.
+    pub const MOST_TYPES: usize = 8;
+
+    /// Whether nothing is to go along.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.references.is_empty()
+    }
+
+    /// Whether the references in this slot of the objects of a type are followed. The type is given
+    /// by its name in all processes, if it has one.
+    #[inline]
+    pub fn follows(&self, shipped: Option<u32>, slot: usize) -> bool {
+        let of_type = |it: &&FollowedReferences| Some(it.shipped) == shipped;
+        let followed = self.references.iter().find(of_type);
+        slot < FollowedReferences::SLOTS && followed.is_some_and(|it| it.slots >> slot & 1 == 1)
+    }
+}
+
+/// References to follow in the objects of one type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub struct FollowedReferences {
+    /// The type's name in all processes.
+    pub shipped: u32,
+    /// One bit for each slot of references in a value of the type.
+    pub slots: u64,
+}
+
+impl FollowedReferences {
+    /// References in the slots from this one on are not followed.
+    pub const SLOTS: usize = u64::BITS as usize;
 }
 
 /// Answers a [`Fetch`]; the objects' bytes are the payload.
@@ -72,7 +121,7 @@ pub struct Fetch {
 pub struct FetchReply {
     /// The asker's round.
     pub round: u32,
-    /// The objects asked for, and then those that they own.
+    /// The objects asked for, and then those that go along with them.
     pub sent: SentList,
     /// Whether the copies of those asked for, which have a home, stay over acquires.
     pub keep: bool,
@@ -85,6 +134,8 @@ pub struct Reply {
     pub to: NodeId,
     /// What is said.
     pub message: FetchReply,
+    /// What should go along.
+    pub follow: Follow,
     /// Those whose bytes are taken from the copy made before the first write of the current
     /// interval, and not as they are stored.
     pub pre_images: SmallVec<[Oid; 1]>,

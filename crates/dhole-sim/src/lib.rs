@@ -54,7 +54,8 @@
 //! let receivers: Vec<&dyn Receiver<Message>> = nodes.iter().map(|n| n as _).collect();
 //! sim.start(&receivers, &|node| {
 //!     if node == NodeId(0) {
-//!         let body = Message::Fetch(Fetch { round: 1, wanted: Default::default(), beside: 0 });
+//!         let (wanted, follow) = Default::default();
+//!         let body = Message::Fetch(Fetch { round: 1, wanted, beside: 0, follow });
 //!         let mut out = Outbox::default();
 //!         out.push(Envelope { from: node, to: NodeId(1), body, payload: Payload::NONE });
 //!         sim.send(&receivers, node, &mut out, Notify::Now);

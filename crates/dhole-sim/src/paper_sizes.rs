@@ -137,6 +137,8 @@ pub fn message_bytes(message: &Message) -> u64 {
     const PLACE: u64 = 4;
     const ROUNDS: u64 = 4;
     const DELIVERED: u64 = 8;
+    // The name of a type, and a bit for each slot of references.
+    const FOLLOWED: u64 = 12;
     let body = match message {
         Message::Gossiped {
             gossip: it,
@@ -145,7 +147,10 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::After { carrier, .. } => return DELIVERED + message_bytes(carrier),
         // Both counts of a fetch are small: two bytes each. A bit of the reply's says whether to
         // keep the objects.
-        Message::Fetch(it) => ROUND_AND_COUNT + (OID + VERSION) * it.wanted.len() as u64,
+        Message::Fetch(it) => {
+            let followed = it.follow.references.len() as u64;
+            ROUND_AND_COUNT + (OID + VERSION) * it.wanted.len() as u64 + FOLLOWED * followed
+        }
         Message::FetchReply(it) => ROUND_AND_COUNT + (OID + VERSION) * it.sent.len() as u64,
         Message::Update { pushed } => COUNT + (OID + VERSION + LENGTH) * pushed.len() as u64,
         Message::DropOut { objects } => COUNT + OID * objects.len() as u64,

@@ -30,6 +30,7 @@ impl Report {
         let WaitCost { waits, misses, .. } = line.cost;
         let each = Duration::from_nanos(line.cost.waited_ns / waits.max(1));
         let (kind, at) = (short(&line.type_name), At(line));
+        let came = CameAlong(&line.cost);
         let rounds = Counted(waits, "round", "s");
         let of_each = format!("{} of {each:.1?}", Counted(waits, "wait", "s"));
         let better = |usual: String| self.stale(line).unwrap_or(usual);
@@ -43,12 +44,12 @@ impl Report {
                 Counted(waits, "fetch", "es")
             ),
             WaitCause::Object if misses / 2 < waits => format!(
-                "{} one by one of `{kind}`{at}: {}",
+                "{} one by one of `{kind}`{came}{at}: {}",
                 Counted(misses, "fetch", "es"),
                 better(together(line, &kind))
             ),
             WaitCause::Object => format!(
-                "{} of `{kind}` in {rounds}{at}: {}",
+                "{} of `{kind}`{came} in {rounds}{at}: {}",
                 Counted(misses, "fetch", "es"),
                 better(self.rounds(line))
             ),
@@ -277,6 +278,24 @@ fn short(name: &str) -> String {
         .collect()
 }
 
+/// How many objects came along with those that were missed.
+struct CameAlong<'a>(&'a WaitCost);
+
+impl Display for CameAlong<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WaitCost {
+            along, along_read, ..
+        } = *self.0;
+        match along {
+            0 => Ok(()),
+            _ => {
+                let (came, read) = (Count(along), Count(along_read));
+                write!(f, " ({came} more came along, {read} of them read)")
+            }
+        }
+    }
+}
+
 /// Where objects were allocated, and where they were missed.
 struct At<'a>(&'a LineCost);
 
@@ -299,12 +318,14 @@ fn numbers(cost: &WaitCost) -> String {
         waits,
         misses,
         one_sided_reads,
+        along,
+        along_read,
         bytes,
         waited_ns,
     } = cost;
     format!(
         "\"waits\":{waits},\"misses\":{misses},\"one_sided_reads\":{one_sided_reads},\
-         \"bytes\":{bytes},\"waited_seconds\":{}",
+         \"along\":{along},\"along_read\":{along_read},\"bytes\":{bytes},\"waited_seconds\":{}",
         ns(*waited_ns).as_secs_f64()
     )
 }

@@ -1,11 +1,12 @@
 //! The top tree, node 0's part of a step: the cells above the branches of all nodes, and the next
 //! division of space.
 
-use dhole::Worker;
+use dhole::{Ref, Worker};
 
 use super::grow::Grower;
 use super::objects::{Branch, Cube, Cut, Universe};
 use super::parts;
+use crate::barnes::Body;
 use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::place::{cube_keys, octant_start};
 
@@ -15,7 +16,7 @@ pub fn join(w: &mut Worker<'_>, universe: &Universe, grower: &mut Grower) -> Cub
     let (branches, cuts) = gather(w, universe);
     let nodes = w.nodes();
     universe.parts.get_mut(w)[..nodes - 1].copy_from_slice(&parts::divide(&cuts, nodes));
-    crown(w, universe, grower, &branches, (0, 0))
+    crown(w, grower, &branches, (0, 0))
 }
 
 /// The branches and cuts of all nodes, in the order of keys.
@@ -36,7 +37,6 @@ fn gather(w: &Worker<'_>, universe: &Universe) -> (Vec<Branch>, Vec<Cut>) {
 /// The tree over the cube at `(start, level)`, in which these branches lie.
 fn crown(
     w: &mut Worker<'_>,
-    universe: &Universe,
     grower: &mut Grower,
     branches: &[Branch],
     (start, level): (u64, u32),
@@ -51,25 +51,16 @@ fn crown(
     }
     let bodies: u32 = branches.iter().map(|branch| branch.bodies).sum();
     if bodies as usize <= LEAF_BODIES {
-        let bodies: Vec<u32> = branches
-            .iter()
-            .filter_map(|branch| branch.cube.leaf)
-            .flat_map(|leaf| leaf.get(w).bodies().to_vec())
-            .collect();
-        return grower.leaf(w, universe, bodies.iter().copied());
+        let leaves = branches.iter().filter_map(|branch| branch.cube.leaf);
+        let bodies: Vec<Ref<Body>> = leaves.flat_map(|leaf| leaf.get(w).bodies()).collect();
+        return grower.leaf(w, bodies.iter().copied());
     }
     let octants = std::array::from_fn(|octant| {
         let start = octant_start(start, level, octant);
         let keys = cube_keys(start, level + 1);
         let first = branches.partition_point(|branch| branch.start < keys.start);
         let last = branches.partition_point(|branch| branch.start < keys.end);
-        crown(
-            w,
-            universe,
-            grower,
-            &branches[first..last],
-            (start, level + 1),
-        )
+        crown(w, grower, &branches[first..last], (start, level + 1))
     });
     grower.cell(w, octants)
 }

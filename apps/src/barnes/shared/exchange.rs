@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use dhole::{Lock, Worker};
+use dhole::{Lock, Ref, Worker};
 
-use super::objects::Universe;
+use super::objects::{PARCEL, Parcel, Universe};
 use super::parts::Parts;
-use crate::barnes::body::NO_BODY;
+use crate::barnes::Body;
 use crate::barnes::place::{Place, Root};
+use crate::pool::Pool;
 
 /// Sorts out `places`, those of the bodies that this node owns: those in its own part are
-/// returned, the bodies of the others are put into their nodes' inboxes. It belongs into the
-/// interval in which the bodies were moved: then the chains are made of bodies that are being
-/// written anyway.
+/// returned, the bodies of the others are put into their nodes' inboxes, in parcels of this node.
+/// All nodes have taken in what was handed on before.
 ///
 /// # Errors
 /// Those of the locks.
@@ -20,6 +20,7 @@ pub fn hand_on(
     w: &mut Worker<'_>,
     universe: &Universe,
     parts: &Parts,
+    parcels: &mut Pool<Parcel>,
     mut places: Vec<Place>,
 ) -> dhole::Result<Vec<Place>> {
     let me = w.node().index();
@@ -31,26 +32,49 @@ pub fn hand_on(
         }
         node == me
     });
-    // All chains are made before the first lock is taken: one interval, and no lock is held long.
-    for chain in leaving.values() {
-        for pair in chain.windows(2) {
-            universe.bodies.at(pair[0] as usize).get_mut(w).next = pair[1];
-        }
+    // All are packed before the first lock is taken: one interval, and no lock is held long.
+    parcels.reuse();
+    let mut packed = BTreeMap::new();
+    for (node, bodies) in leaving {
+        packed.insert(node, pack(w, universe, parcels, &bodies));
     }
     // Each node begins with the one after it, so that not all want the same lock.
-    let (before, after): (Vec<_>, Vec<_>) = leaving.iter().partition(|(node, _)| **node < me);
+    let (before, after): (Vec<_>, Vec<_>) = packed.iter().partition(|(node, _)| **node < me);
     for (&node, chain) in after.into_iter().chain(before) {
-        if let (Some(&first), Some(&last)) = (chain.first(), chain.last()) {
+        if let Some((first, last)) = *chain {
             let inbox = universe.inboxes.at(node);
             Lock::numbered(node as u32).with(w, |w| {
                 let head = inbox.get(w).head;
-                universe.bodies.at(last as usize).get_mut(w).next = head;
-                inbox.get_mut(w).head = first;
+                last.get_mut(w).next = head;
+                inbox.get_mut(w).head = Some(first);
                 Ok(())
             })?;
         }
     }
     Ok(places)
+}
+
+/// Packs the bodies of these numbers into parcels, each of which names the next: the first one and
+/// the last one.
+pub fn pack(
+    w: &mut Worker<'_>,
+    universe: &Universe,
+    parcels: &mut Pool<Parcel>,
+    bodies: &[u32],
+) -> Option<(Ref<Parcel>, Ref<Parcel>)> {
+    let mut packed: Option<(Ref<Parcel>, Ref<Parcel>)> = None;
+    for some in bodies.rchunks(PARCEL) {
+        let mut parcel = Parcel {
+            next: packed.map(|(first, _)| first),
+            ..Parcel::default()
+        };
+        for (place, &body) in parcel.bodies.iter_mut().zip(some) {
+            *place = Some(universe.bodies.at(body as usize));
+        }
+        let first = parcels.take(w, parcel);
+        packed = Some((first, packed.map_or(first, |(_, last)| last)));
+    }
+    packed
 }
 
 /// The places of all bodies in this node's part, sorted, once all nodes have handed on theirs:
@@ -62,13 +86,15 @@ pub fn take_in(
     mut places: Vec<Place>,
 ) -> Vec<Place> {
     let inbox = universe.inboxes.at(w.node().index());
-    let mut body = inbox.get(w).head;
-    if body != NO_BODY {
-        inbox.get_mut(w).head = NO_BODY;
+    let mut next = inbox.get(w).head;
+    if next.is_some() {
+        inbox.get_mut(w).head = None;
     }
-    while body != NO_BODY {
-        places.push(place_of(w, universe, root, body));
-        body = universe.bodies.at(body as usize).get(w).next;
+    while let Some(parcel) = next {
+        let parcel = parcel.get(w);
+        let bodies = parcel.bodies.iter().flatten();
+        places.extend(bodies.map(|&body| place_of(w, universe, root, body)));
+        next = parcel.next;
     }
     places.sort();
     places
@@ -84,22 +110,24 @@ pub fn again(
     universe: &Universe,
     root: Root,
     parts: &Parts,
+    parcels: &mut Pool<Parcel>,
     staying: Vec<Place>,
 ) -> dhole::Result<Vec<Place>> {
     let mut places = take_in(w, universe, root, staying);
     for place in &mut places {
-        *place = place_of(w, universe, root, place.body);
+        let body = universe.bodies.at(place.body as usize);
+        *place = place_of(w, universe, root, body);
     }
     // Nobody puts bodies into an inbox that has not been emptied yet.
     w.barrier()?;
-    let staying = hand_on(w, universe, parts, places)?;
+    let staying = hand_on(w, universe, parts, parcels, places)?;
     w.barrier()?;
     Ok(staying)
 }
 
-fn place_of(w: &Worker<'_>, universe: &Universe, root: Root, body: u32) -> Place {
+fn place_of(w: &Worker<'_>, universe: &Universe, root: Root, body: Ref<Body>) -> Place {
     Place {
-        key: root.key(universe.bodies.at(body as usize).get(w).pos),
-        body,
+        key: root.key(body.get(w).pos),
+        body: universe.number(body),
     }
 }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use dhole::Worker;
+use dhole::{Ref, Worker};
 
 use super::objects::{Branch, Cell, Cube, Leaf, SHEAF, Sheaf, Universe};
 use super::parts;
+use crate::barnes::Body;
 use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::moment::Moment;
 use crate::barnes::place::{LEVELS, Place, cube_keys, octant_start, octants};
@@ -41,12 +42,7 @@ impl Grower {
         self.grow_branches(w, universe, places, &part, (0, 0), &mut branches);
         let priced: Vec<(Place, u64)> = places
             .iter()
-            .map(|&place| {
-                (
-                    place,
-                    u64::from(universe.bodies.at(place.body as usize).get(w).cost),
-                )
-            })
+            .map(|&place| (place, universe.bodies.at(place.body as usize).get(w).cost))
             .collect();
         let cuts = parts::cuts(&priced, part.start, total, w.nodes());
         let mut next = None;
@@ -108,7 +104,8 @@ impl Grower {
             return Cube::default();
         }
         if places.len() <= LEAF_BODIES {
-            return self.leaf(w, universe, places.iter().map(|place| place.body));
+            let body = |place: &Place| universe.bodies.at(place.body as usize);
+            return self.leaf(w, places.iter().map(body));
         }
         assert!(level < LEVELS, "no two bodies have the same place");
         let octants = octants(places, level);
@@ -120,14 +117,12 @@ impl Grower {
     pub fn leaf(
         &mut self,
         w: &mut Worker<'_>,
-        universe: &Universe,
-        bodies: impl Iterator<Item = u32> + Clone,
+        bodies: impl Iterator<Item = Ref<Body>> + Clone,
     ) -> Cube {
-        let at = |body: u32| universe.bodies.at(body as usize).get(w);
-        let moment = Moment::of_bodies(bodies.clone().map(at));
+        let moment = Moment::of_bodies(bodies.clone().map(|body| body.get(w)));
         let mut leaf = Leaf::default();
         for body in bodies {
-            leaf.bodies[leaf.count as usize] = body;
+            leaf.bodies[leaf.count as usize] = Some(body);
             leaf.count += 1;
         }
         Cube {

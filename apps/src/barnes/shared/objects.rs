@@ -44,24 +44,37 @@ impl Cell {
 pub struct Leaf {
     /// How many bodies there are.
     pub count: u32,
-    /// The bodies' numbers, in the order of their places; those past `count` are 0.
-    pub bodies: [u32; LEAF_BODIES],
+    /// The bodies, in the order of their places; there are none past `count`.
+    pub bodies: [Option<Ref<Body>>; LEAF_BODIES],
 }
 
 impl Leaf {
-    /// The bodies' numbers.
+    /// The bodies.
     #[inline]
-    pub fn bodies(&self) -> &[u32] {
-        &self.bodies[..self.count as usize]
+    pub fn bodies(&self) -> impl Iterator<Item = Ref<Body>> {
+        self.bodies[..self.count as usize].iter().copied().flatten()
     }
 }
 
-/// Where bodies wait for the node whose part of space they have come to: a chain through
-/// [`Body::next`], under the lock of that node's number.
-#[derive(Share, Clone, Copy, Debug)]
+/// Bodies in a [`Parcel`].
+pub const PARCEL: usize = 31;
+
+/// Some bodies that are handed on to a node; the others follow.
+#[derive(Share, Clone, Copy, Default, Debug)]
+#[repr(C)]
+pub struct Parcel {
+    /// The next parcel for that node.
+    pub next: Option<Ref<Parcel>>,
+    /// The bodies; those that there are come first.
+    pub bodies: [Option<Ref<Body>>; PARCEL],
+}
+
+/// Where bodies wait for the node whose part of space they have come to, under the lock of that
+/// node's number.
+#[derive(Share, Clone, Copy, Default, Debug)]
 pub struct Inbox {
-    /// The first body, or `NO_BODY`.
-    pub head: u32,
+    /// The first parcel.
+    pub head: Option<Ref<Parcel>>,
 }
 
 /// A subtree that one node built, over a cube that lies wholly in that node's part of space.
@@ -146,4 +159,12 @@ pub struct Universe {
     pub parts: Row<u64>,
     /// The largest coordinate of all bodies at the start.
     pub extent: f64,
+}
+
+impl Universe {
+    /// The number of a body.
+    #[inline]
+    pub fn number(&self, body: Ref<Body>) -> u32 {
+        (body.oid().0 - self.bodies.at(0).oid().0) as u32
+    }
 }

@@ -9,13 +9,12 @@ use super::objects::{Cube, Inbox, Sheaf, Tally, Universe};
 use super::parts::{self, Parts};
 use super::walk::Walk;
 use super::{crown, exchange, zone};
-use crate::barnes::body::{
-    NO_BODY, UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY,
-};
+use crate::barnes::body::{UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY};
 use crate::barnes::gravity::{Law, Pull, Target};
 use crate::barnes::leapfrog::{Energy, drift, kick};
 use crate::barnes::place::{Place, Root};
 use crate::barnes::{Body, Problem, picture, plummer};
+use crate::pool::Pool;
 use crate::vector::{Vector, extent, minus};
 
 /// The result of a run.
@@ -57,6 +56,7 @@ pub fn run(
     let universe = w.once(|w| Ok(create(w, problem)))?;
     let node = w.node().index();
     let mut grower = Grower::default();
+    let mut parcels = Pool::default();
     let mut found = Outcome::default();
     let mut root = Root::around(universe.extent);
     let mut parts = read_parts(w, &universe, root, root);
@@ -87,7 +87,7 @@ pub fn run(
         parts = read_parts(w, &universe, root, root);
         staying = match last {
             true => Vec::new(),
-            false => exchange::hand_on(w, &universe, &parts, places)?,
+            false => exchange::hand_on(w, &universe, &parts, &mut parcels, places)?,
         };
         w.barrier()?;
         let all = w.once(|w| Ok(sum(w, &universe)))?;
@@ -96,7 +96,7 @@ pub fn run(
         let now = Root::around(all.extent);
         if now != root && !last {
             parts = read_parts(w, &universe, root, now);
-            staying = exchange::again(w, &universe, now, &parts, staying)?;
+            staying = exchange::again(w, &universe, now, &parts, &mut parcels, staying)?;
             root = now;
         }
         if step >= problem.untimed {
@@ -114,7 +114,7 @@ pub fn run(
 /// Makes the initial state. Node 0 writes all of it, as in SPLASH-2, and puts every body into
 /// the inbox of the node that will build the tree around it.
 fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
-    let mut bodies = plummer::model(problem);
+    let bodies = plummer::model(problem);
     let nodes = w.nodes();
     let extent = bodies
         .iter()
@@ -133,21 +133,27 @@ fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
     places.sort();
     let starts = parts::divide(&parts::cuts(&places, 0, places.len() as u64, nodes), nodes);
     let division = Parts::new(&starts, root, root);
-    let mut heads = vec![NO_BODY; nodes];
-    for (place, _) in places.iter().rev() {
-        let head = &mut heads[division.node_of(place.key)];
-        bodies[place.body as usize].next = std::mem::replace(head, place.body);
+    let mut first = vec![Vec::new(); nodes];
+    for (place, _) in &places {
+        first[division.node_of(place.key)].push(place.body);
     }
     let parts = w.alloc_rows(1, nodes).row(0);
     parts.get_mut(w)[..nodes - 1].copy_from_slice(&starts);
-    Universe {
+    let universe = Universe {
         bodies: w.alloc_range(bodies.len(), |i| bodies[i]),
-        inboxes: w.alloc_range(nodes, |node| Inbox { head: heads[node] }),
+        inboxes: w.alloc_range(nodes, |_| Inbox::default()),
         sheaves: w.alloc_range(nodes, |_| Sheaf::default()),
         tallies: w.alloc_range(nodes, |_| Tally::default()),
         parts,
         extent,
+    };
+    // Node 0 hands them on, as it will its own; but these parcels are not used again.
+    let mut parcels = Pool::default();
+    for (node, bodies) in first.iter().enumerate() {
+        let packed = exchange::pack(w, &universe, &mut parcels, bodies);
+        universe.inboxes.at(node).get_mut(w).head = packed.map(|(first, _)| first);
     }
+    universe
 }
 
 /// The parts of space that were chosen in the cube `then`, in the cube `now`.
@@ -165,13 +171,10 @@ fn pull_all(
     zone: &[u32],
 ) -> dhole::Result<Vec<Pull>> {
     let law = Law::of(problem);
-    let pulled = zone.iter().map(|&body| {
-        let mut target = Target::new(law, universe.bodies.at(body as usize).get(w).pos);
-        let walk = Walk {
-            w,
-            bodies: universe.bodies,
-            body,
-        };
+    let pulled = zone.iter().map(|&number| {
+        let body = universe.bodies.at(number as usize);
+        let mut target = Target::new(law, body.get(w).pos);
+        let walk = Walk { w, body };
         walk.cube(tree, &mut target, root.side_squared());
         w.poll()?;
         Ok(target.pull)
@@ -207,7 +210,7 @@ fn move_all(
         tally.energy.count(body.mass, now, pull.phi);
         tally.extent = tally.extent.max(extent(body.pos));
         tally.interactions += pull.interactions;
-        tally.cost += u64::from(body.cost);
+        tally.cost += body.cost;
         places[index as usize] = Place {
             key: root.key(body.pos),
             body: number,

@@ -1,7 +1,7 @@
 //! The inner loop: the pull of all others on one body, by a walk through shared cells. Nothing
 //! is copied: references to cells, leaves and bodies live for as long as the worker only reads.
 
-use dhole::{Refs, Worker};
+use dhole::{Ref, Worker};
 
 use super::objects::{Cell, Cube, Leaf};
 use crate::barnes::Body;
@@ -12,10 +12,8 @@ use crate::barnes::gravity::Target;
 pub struct Walk<'a, 'id> {
     /// The node's worker.
     pub w: &'a Worker<'id>,
-    /// All bodies.
-    pub bodies: Refs<Body>,
-    /// The number of the body that is pulled.
-    pub body: u32,
+    /// The body that is pulled.
+    pub body: Ref<Body>,
 }
 
 impl Walk<'_, '_> {
@@ -44,9 +42,9 @@ impl Walk<'_, '_> {
 
     #[inline(always)]
     fn leaf(&self, leaf: &Leaf, target: &mut Target) {
-        for &other in leaf.bodies() {
+        for other in leaf.bodies() {
             if other != self.body {
-                let &Body { pos, mass, .. } = self.bodies.at(other as usize).get(self.w);
+                let &Body { pos, mass, .. } = other.get(self.w);
                 target.add(target.reach(pos), mass);
             }
         }

@@ -46,16 +46,17 @@ impl Finder<'_, '_> {
         } else if let Some(leaf) = cube.leaf {
             let leaf = leaf.get(self.w);
             if self.zone.start <= self.before && after <= self.zone.end {
-                self.bodies.extend_from_slice(leaf.bodies());
+                let numbers = leaf.bodies().map(|body| self.universe.number(body));
+                self.bodies.extend(numbers);
                 self.before = after;
                 return;
             }
-            for &body in leaf.bodies() {
+            for body in leaf.bodies() {
                 if self.zone.contains(&self.before) {
-                    self.bodies.push(body);
+                    self.bodies.push(self.universe.number(body));
                 }
-                let cost = self.universe.bodies.at(body as usize).get(self.w).cost;
-                self.before += u64::from(cost);
+                let cost = body.get(self.w).cost;
+                self.before += cost;
             }
         }
     }

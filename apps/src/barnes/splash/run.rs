@@ -127,7 +127,7 @@ fn move_all(
         tally.energy.count(body.mass, now, pull.phi);
         tally.extent = tally.extent.max(extent(body.pos));
         tally.interactions += pull.interactions;
-        tally.cost += u64::from(body.cost);
+        tally.cost += body.cost;
     }
     w.work(zone.len() as u64 * UNITS_PER_MOVED_BODY);
     tally

@@ -49,7 +49,7 @@ impl Finder<'_, '_> {
                     if self.zone.contains(&self.before) {
                         self.bodies.push(body);
                     }
-                    self.before += u64::from(self.universe.body(self.w, body).cost);
+                    self.before += self.universe.body(self.w, body).cost;
                 }
                 Inside::Cell(number) => {
                     let cell = self.cells.at(number as usize).get(self.w);

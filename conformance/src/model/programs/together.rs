@@ -90,6 +90,34 @@ pub fn owned_and_written_by_another() -> Program {
         .owning(&[(0, 1)])
 }
 
+/// Object 0 refers to object 1, which node 1 writes as well. Node 2 follows the reference, and asks
+/// node 0 when that has heard of the write: its copy of object 1 is invalid then.
+pub fn followed_and_written_by_another() -> Program {
+    let zero = [locked(0, &[Write(1), Write(0)]), locked(0, &[Write(0)])].concat();
+    let one = locked(0, &[Write(1)]);
+    let two = locked(0, &[Read(0), Read(1)]);
+    Program::new("followed, and written by another", vec![zero, one, two])
+        .objects(&[0, 0])
+        .following(&[(0, 1)])
+}
+
+/// As [`owned_and_exclusive`], but the objects refer to each other in a circle, and readers follow
+/// that.
+pub fn followed_and_exclusive(readers: usize) -> Program {
+    let mut program = owned_and_exclusive(readers);
+    program.name = "followed and exclusive";
+    program.owned.clear();
+    program.following(&[(0, 1), (1, 2), (2, 0)])
+}
+
+/// As [`owned_and_racing`], where the first refers to the second.
+pub fn followed_and_racing() -> Program {
+    let mut program = owned_and_racing();
+    program.name = "followed and racing";
+    program.owned.clear();
+    program.following(&[(0, 1)])
+}
+
 /// Node 0 alone writes an object and the two that it owns, one through the other, until they are
 /// exclusive; then the others read them, in phases.
 pub fn owned_and_exclusive(readers: usize) -> Program {

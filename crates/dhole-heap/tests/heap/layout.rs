@@ -481,15 +481,18 @@ fn what_an_object_owns_is_read_from_its_bytes() {
         more,
     };
     let family = heap.alloc(family).unwrap();
-    let (mut bytes, mut owned) = (Vec::new(), Vec::new());
+    let (mut bytes, mut named) = (Vec::new(), Vec::new());
     heap.gather(family.oid(), &mut bytes).unwrap();
-    heap.owned(family.oid(), &bytes, &mut owned);
+    heap.named_in(family.oid(), &bytes, 8, &mut |it| named.push(it));
+    let (owned, others): (Vec<_>, Vec<_>) = named.drain(..).partition(|it| it.owned);
+    let mut owned: Vec<Oid> = owned.iter().map(|it| it.oid).collect();
     owned.sort_unstable();
     assert_eq!(owned, [a, b, c].map(Ref::oid));
-    owned.clear();
-    heap.owned(family.oid(), &bytes[1..], &mut owned);
-    heap.owned(friend.oid(), &bytes[..8], &mut owned);
-    assert!(owned.is_empty(), "too few bytes, or nothing owned");
+    assert_eq!(others.len(), 1);
+    assert_eq!(others[0].oid, friend.oid());
+    heap.named_in(family.oid(), &bytes[1..], 8, &mut |it| named.push(it));
+    heap.named_in(friend.oid(), &bytes[..8], 8, &mut |it| named.push(it));
+    assert!(named.is_empty(), "too few bytes, or nothing named");
     assert_eq!(size_of::<Option<Own<u64>>>(), 8);
     assert!(Own::from(family) == Own::from(family), "whatever is owned");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Own, Ref, Share};
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
-use dhole_protocol::{AbortReason, Event, FetchReply, Message, Short, Wanted};
+use dhole_protocol::{AbortReason, Event, FetchReply, Follow, Message, Short, Wanted};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -208,6 +208,7 @@ fn a_message_waits_for_what_is_queued_before_it() {
         round: 1,
         wanted: [Wanted { oid, need }].into(),
         beside: 0,
+        follow: Follow::default(),
     }
     .encode(&mut asked);
     out.push(Envelope {
@@ -247,6 +248,7 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
                 round: number,
                 wanted: [Wanted { oid, need }].into(),
                 beside: 0,
+                follow: Follow::default(),
             }
             .encode(&mut asked);
             let at_once = &mut |_, parts: [&[u8]; 2], _| {
@@ -389,6 +391,7 @@ fn while_the_worker_computes_what_it_may_be_writing_is_answered_later() {
             round: 9,
             wanted: [Wanted { oid, need }].into(),
             beside: 0,
+            follow: Follow::default(),
         }
         .encode(&mut asked);
         let out = &mut Outbox::default();

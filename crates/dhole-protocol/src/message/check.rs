@@ -14,7 +14,7 @@ use crate::page_command::{Applied, PagesOf, SentDiff};
 use crate::pending_fetches::MOST_WANTED;
 use crate::race::Raced;
 use crate::stall_probe::Stall;
-use crate::transfer::{Fetch, FetchReply};
+use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG};
 use crate::{FlushedAt, Interval, Message, News, Waiter};
 
 /// What makes no sense, if anything.
@@ -134,11 +134,15 @@ pub(crate) fn fetch(fetch: &Fetch, nodes: usize) -> Checked {
     let Fetch {
         wanted: all,
         beside,
+        follow,
         ..
     } = fetch;
     wanted(all.len())?;
     if all.len() < usize::from(*beside) {
         return Err("a fetch with more objects beside those missed than there are");
+    }
+    if follow.references.len() > Follow::MOST_TYPES || usize::from(follow.most) > MOST_ALONG {
+        return Err("a fetch along with which more should come than goes along");
     }
     versions(all.iter().map(|it| it.need), nodes)
 }

@@ -5,7 +5,7 @@ use dhole_wire::{Pair, Tail, Wire};
 
 use super::{AFTER, BARRIER_ROUND, FETCH, FETCH_REPLY};
 use crate::barrier::BarrierRound;
-use crate::transfer::{Fetch, FetchReply, Sent, Wanted};
+use crate::transfer::{Fetch, FetchReply, FollowedReferences, Sent, Wanted};
 
 /// A short message.
 #[derive(PartialEq, Eq, Debug)]
@@ -55,9 +55,12 @@ impl Short<'_> {
         let mut tail = Tail::new(bytes);
         match *tail.head::<u8>().ok()? {
             FETCH => {
-                let Pair(_, Pair(wanted, _)) = tail.head::<<Fetch as Wire>::Head>().ok()?;
-                let wanted = wanted.get() as usize;
+                let head = tail.head::<<Fetch as Wire>::Head>().ok()?;
+                let Pair(_, Pair(wanted, Pair(_, Pair(_, followed)))) = head;
+                let [wanted, followed] = [wanted, followed].map(|count| count.get() as usize);
                 tail.heads::<<Wanted as Wire>::Head>(wanted).ok()?;
+                tail.heads::<<FollowedReferences as Wire>::Head>(followed)
+                    .ok()?;
                 tail.end().ok()?;
                 Some(0)
             }
@@ -127,12 +130,17 @@ mod tests {
     use dhole_model::{NodeId, Oid, Version};
 
     use super::*;
-    use crate::Message;
+    use crate::{Follow, Message};
 
     const VERSION: Version = Version {
         lamport: 1 << 40,
         node: NodeId(700),
     };
+
+    fn of_type(slots: u64) -> FollowedReferences {
+        let shipped = 7;
+        FollowedReferences { shipped, slots }
+    }
 
     /// Messages of several numbers of objects, with their payload, and how many bytes that has.
     fn all() -> Vec<(Vec<u8>, usize)> {
@@ -144,6 +152,10 @@ mod tests {
                 round: 7,
                 wanted: oids().map(|oid| Wanted { oid, need: VERSION }).collect(),
                 beside: 1,
+                follow: Follow {
+                    most: 3,
+                    references: (0..objects / 2).map(of_type).collect(),
+                },
             }
             .encode(&mut fetch);
             all.push((fetch, 0));

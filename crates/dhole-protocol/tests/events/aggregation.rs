@@ -1,7 +1,7 @@
 //! `Protocol::lies_beside`: what is fetched with a missed object because it lies on its page.
 
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Fetch, FetchReply, MOST_BESIDE, Message, WorkerIs};
+use dhole_protocol::{Command, Event, Fetch, FetchReply, Follow, MOST_BESIDE, Message, WorkerIs};
 
 use crate::pack::{Pack, acquire, allocated, allocated_under, from, miss, n, release};
 
@@ -223,6 +223,7 @@ fn replies_that_do_not_answer_are_refused() {
                 round,
                 wanted,
                 beside,
+                follow: Follow::default(),
             }),
         ),
     );

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::{
-    AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, HandedOut, Interval, Message,
-    News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages,
+    AbortReason, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
+    FollowedReferences, HandedOut, Interval, Message, News, PushedElements, SentElements, Waiter,
+    WaitingFor, Wanted, WrittenPages,
 };
 use dhole_wire::WireError;
 use proptest::prelude::*;
@@ -85,6 +86,23 @@ pub fn messages() -> Vec<Message> {
             sites: [None, Some(site(3)), None].into_iter().collect(),
         })),
     });
+    let of_type = FollowedReferences {
+        shipped: 7,
+        slots: 0b101,
+    };
+    all.push(Message::Fetch(Fetch {
+        round: 9,
+        wanted: [Wanted {
+            oid: array,
+            need: version,
+        }]
+        .into(),
+        beside: 0,
+        follow: Follow {
+            most: 64,
+            references: [of_type; 2].into_iter().collect(),
+        },
+    }));
     all.push(Message::AskIds { ids: 512 });
     all.push(Message::HandIdsOut(HandedOut {
         first: 1 << 20,

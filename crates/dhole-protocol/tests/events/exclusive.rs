@@ -4,7 +4,7 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, from_pre_image, miss, n, release, site};
 use dhole_model::{CHUNK, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Fetch, Message, Protocol, Races, Wanted, WorkerIs};
+use dhole_protocol::{Command, Event, Fetch, Follow, Message, Protocol, Races, Wanted, WorkerIs};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -76,6 +76,7 @@ fn a_fetch_that_is_refused_leaves_it_writable() {
         round,
         wanted,
         beside,
+        follow: Follow::default(),
     });
     pack.refuse(0, from(1, fetch));
 }

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod aggregation;
+mod along;
 mod array_family;
 mod arrays;
 mod arrive;
@@ -24,7 +25,7 @@ mod ids;
 mod misses;
 mod notice_delta;
 mod object_messages;
-mod owned;
+
 mod pack;
 mod quiescence;
 mod races;

@@ -43,6 +43,7 @@ fn tampered(message: &Message, how: u64) -> Message {
             round,
             wanted,
             beside,
+            ..
         }) => match how % 4 {
             0 => *round += 1,
             1 => *beside = 1,

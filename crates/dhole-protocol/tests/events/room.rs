@@ -2,8 +2,8 @@
 
 use dhole_model::{CHUNK, Elements, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Fetch, FetchReply, Interval, LockId, LogLimits, MOST_ALONG, Message, News, ProtocolError, Sent,
-    WorkerIs,
+    Fetch, FetchReply, Follow, Interval, LockId, LogLimits, MOST_ALONG, Message, News,
+    ProtocolError, Sent, WorkerIs,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, n};
@@ -161,6 +161,7 @@ fn a_question_for_what_nobody_has_leaves_no_trace() {
             round: 1,
             wanted: [wanted].into(),
             beside: 0,
+            follow: Follow::default(),
         };
         let mut out = Vec::new();
         let answer = node.fetch(n(1), question, WorkerIs::InCall, &mut out);

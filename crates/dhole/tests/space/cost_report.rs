@@ -85,7 +85,11 @@ fn every_miss_is_counted_at_its_line() {
     use WaitCause::{Barrier, Elements, Lock, Object};
     let report = report(2);
     let walked = at(&report, "walked", Object);
-    assert_eq!((walked.cost.waits, walked.cost.misses), (ITEMS, ITEMS));
+    assert_eq!((walked.cost.waits, walked.cost.misses), (3, 3));
+    assert_eq!(
+        (walked.cost.along, walked.cost.along_read),
+        (ITEMS - 3, ITEMS - 3)
+    );
     assert!(walked.type_name.ends_with("::Item"), "{}", walked.type_name);
     let made = walked.allocated_at.map(|site| site.line);
     assert_eq!(made, Some(line_of("made")));
@@ -163,9 +167,10 @@ fn a_report_shows_the_worst_lines_first_with_advice() {
     }
     let file = "crates/dhole/tests/space/cost_report.rs";
     let walked = format!(
-        "5 fetches one by one of `Item`, allocated at {file}:{}, at {file}:{}: read along its \
-         references, so fetch them with `w.prefetch_reachable(..)` from where the walk begins, \
-         or hold what is read together as `Own<Item>`",
+        "3 fetches one by one of `Item` (2 more came along, 2 of them read), allocated at \
+         {file}:{}, at {file}:{}: read along its references, so fetch them with \
+         `w.prefetch_reachable(..)` from where the walk begins, or hold what is read together as \
+         `Own<Item>`",
         line_of("made"),
         line_of("walked")
     );

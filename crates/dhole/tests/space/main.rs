@@ -5,6 +5,7 @@ mod cost_report;
 mod failures;
 mod family;
 mod freeing;
+mod graphs;
 mod in_place;
 mod memory;
 mod one_sided;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Monitor};
 use dhole_model::{Coherence, Detector, MessageKind, Notify, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
-use dhole_protocol::{Event, Fetch, FetchReply, Sent, Short, Wanted};
+use dhole_protocol::{Event, Fetch, FetchReply, Follow, Sent, Short, Wanted};
 
 use super::super::ProcessLimits;
 use super::super::frame::Header;
@@ -159,6 +159,7 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             round,
             wanted: [Wanted { oid, need }].into(),
             beside: 0,
+            follow: Follow::default(),
         }
         .encode(&mut fetch);
         let header = Header {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{Machine, Receivers};
-use dhole_protocol::{AbortReason, Fetch, FetchReply, Message};
+use dhole_protocol::{AbortReason, Fetch, FetchReply, Follow, Message};
 use dhole_sim::{Network, Settings, Sim};
 
 /// Who got a message from whom, and which.
@@ -51,6 +51,7 @@ pub fn ask(round: u32) -> Message {
         round,
         wanted: Default::default(),
         beside: 0,
+        follow: Follow::default(),
     })
 }
 

@@ -1,8 +1,11 @@
-//! Objects that come along with the one that owns them.
+//! Objects that come along with one that is asked for.
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release};
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Along, Command, Event, FetchReply, MOST_ALONG, Message, Sent, WorkerIs};
+use dhole_protocol::{
+    Along, Command, Event, FetchReply, Follow, FollowedReferences, MOST_ALONG, Message, Sent,
+    WorkerIs,
+};
 
 const PART: Oid = Oid(65);
 
@@ -40,7 +43,7 @@ fn what_is_missing_is_taken_and_then_no_miss() {
     let done = pack.local(2, reply);
     let [
         Command::Install(_),
-        Command::InstallOwned(along),
+        Command::InstallAlong(along),
         Command::Done,
     ] = done[..]
     else {
@@ -138,4 +141,62 @@ fn more_than_go_along_are_refused_and_so_is_a_node_that_is_not() {
     let mut pack = asked();
     let reply = with_along(&mut pack, [part(0, 7)]);
     pack.refuse(2, reply);
+}
+
+/// What a fetch says of references, and whether that is refused.
+fn follows(most: usize, types: usize) -> Follow {
+    let of_type = |shipped| FollowedReferences {
+        shipped,
+        slots: u64::MAX,
+    };
+    Follow {
+        most: most as u16,
+        references: (0..types as u32).map(of_type).collect(),
+    }
+}
+
+#[test]
+fn what_a_fetch_says_of_references_comes_to_the_engine_with_the_reply() {
+    for (most, types) in [(0, 0), (MOST_ALONG, Follow::MOST_TYPES)] {
+        let mut pack = Pack::with_object(2);
+        pack.nodes[1].follow(follows(most, types));
+        pack.begin(1, miss(OBJECT, 0));
+        let (_, _, fetch) = pack.in_flight.pop_front().expect("a fetch");
+        let mut done = Vec::new();
+        let answered = pack.nodes[0].step(from(1, fetch), WorkerIs::InCall, &mut done);
+        answered.expect("a fetch");
+        let [Command::Reply(reply)] = &done[..] else {
+            panic!("{done:?}")
+        };
+        assert_eq!(reply.follow, follows(most, types));
+    }
+}
+
+#[test]
+fn a_fetch_with_more_than_goes_along_is_refused() {
+    for (most, types) in [(MOST_ALONG + 1, 1), (1, Follow::MOST_TYPES + 1)] {
+        let mut pack = Pack::with_object(2);
+        pack.nodes[1].follow(follows(most, types));
+        pack.begin(1, miss(OBJECT, 0));
+        let (_, _, fetch) = pack.in_flight.pop_front().expect("a fetch");
+        let error = pack.refuse(0, from(1, fetch)).to_string();
+        assert!(
+            error.contains("more should come than goes along"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_followed_goes_with_the_next_miss_alone() {
+    let mut pack = Pack::with_object(2);
+    pack.local(0, allocated(OidRange::one(PART)));
+    pack.nodes[1].follow(follows(1, 1));
+    pack.run(1, miss(OBJECT, 0));
+    pack.begin(1, miss(PART, 0));
+    let (_, _, fetch) = pack.in_flight.pop_front().expect("a fetch");
+    let Message::Fetch(fetch) = fetch else {
+        panic!("{fetch:?}")
+    };
+    assert!(fetch.follow.is_none());
 }

@@ -1,6 +1,7 @@
-//! Objects that travel with the object that owns them.
+//! Objects that travel with one that is asked for: those that it owns, and those to which the
+//! references lead that the asker says are followed.
 //!
-//! Which objects an object owns is written in its bytes, which the protocol does not see. So the
+//! Which objects an object names is written in its bytes, which the protocol does not see. So the
 //! engine names them, once a reply is decided, and the protocol says which may go along; at the
 //! asker it says which may stay. A pointee that stays behind, or is sent and not taken, is fetched
 //! by itself when it is accessed. Under the home protocol all do: no notice would tell that a copy
@@ -9,11 +10,8 @@
 use dhole_model::{Coherence, NodeId, Oid};
 
 use super::Lazy;
-use crate::Sent;
 use crate::command::{Along, Command, Commands, WorkerIs};
-
-/// The most objects that go along with those of one reply.
-pub const MOST_ALONG: usize = 64;
+use crate::{Follow, Sent};
 
 impl Lazy {
     /// Whether a valid copy is here that nobody is writing. If so it counts as sent.
@@ -37,6 +35,11 @@ impl Lazy {
         })
     }
 
+    /// This should come along with the object that the worker is about to miss.
+    pub fn follow(&mut self, follow: Follow) {
+        self.follow = follow;
+    }
+
     /// How an object is kept consistent, which this node may meet for the first time.
     pub fn meet(&mut self, oid: Oid, allocated: Coherence) {
         let object = self.objects.get_mut(oid);
@@ -57,7 +60,7 @@ impl Lazy {
                 object.hold(sent.version);
                 self.lamport = self.lamport.max(sent.version.lamport);
                 self.inbox.forget(sent.oid, out);
-                out.push(Command::InstallOwned(sent));
+                out.push(Command::InstallAlong(sent));
             } else {
                 out.push(Command::Skip(sent));
             }

@@ -1,0 +1,83 @@
+//! What objects own, and what is followed from them, travels with them.
+
+use dhole_heap::{HeapMut, Miss};
+use dhole_model::NodeId;
+use dhole_net::Payload;
+use dhole_protocol::{Follow, MOST_ALONG, ProtocolError, Sent, SentList};
+
+use crate::graphs::Named;
+use crate::node::State;
+use crate::step::{Step, bad, gather, must, worker_is};
+
+/// The most bytes of objects that go along with those of a reply.
+const MOST_BYTES: usize = 64 << 10;
+
+impl State {
+    /// Adds to a reply what its objects own and what `follow` leads to, the nearest first, as far
+    /// as the protocol lets it.
+    pub fn add_along(
+        &mut self,
+        (to, follow): (NodeId, &Follow),
+        sent: &mut SentList,
+        payload: &mut Payload,
+        step: &mut Step<'_, '_>,
+    ) {
+        if self.graphs.names_nothing() {
+            return;
+        }
+        let worker = worker_is(step.heap.presence());
+        let (asked, most_bytes) = (sent.len(), payload.len() + MOST_BYTES);
+        let mut followed = usize::from(follow.most);
+        self.graphs.sent.extend(sent.iter().map(|sent| sent.oid));
+        while sent.len() < asked + MOST_ALONG
+            && let Some(Named { oid, is_free, .. }) = self.graphs.next()
+        {
+            let bytes = step.heap.bytes_of(oid);
+            let fits = bytes.is_some_and(|bytes| payload.len() + bytes <= most_bytes);
+            if !fits || !is_free && followed == 0 || self.graphs.sent.contains(&oid) {
+                continue;
+            }
+            let Some(along) = self.protocol.send_along(oid, to, worker) else {
+                continue;
+            };
+            followed -= usize::from(!is_free);
+            self.graphs.sent.insert(oid);
+            if along.make_clean {
+                must(step.heap.make_clean(oid), "the worker is in a call");
+                self.publish(oid, step.heap);
+            }
+            let start = payload.len();
+            gather(step.heap, oid, false, payload);
+            self.graphs
+                .names(oid, &payload[start..], Some(follow), step.heap);
+            sent.push(Sent {
+                oid,
+                version: along.version,
+            });
+        }
+        self.graphs.sent.clear();
+        self.graphs.forget();
+    }
+
+    /// Notes which objects that came along the worker has read.
+    pub(crate) fn note_reads(&mut self, heap: &mut HeapMut<'_>) {
+        let read = heap.take_read();
+        self.counting.all.along_read += read.len() as u64;
+        self.graphs.read(read);
+    }
+
+    /// The worker is about to miss an object: asks for what should come along with it.
+    pub(crate) fn follow_from(&mut self, miss: &Miss, heap: &mut HeapMut<'_>) {
+        if self.graphs.learns() {
+            self.note_reads(heap);
+            let follow = self.graphs.misses(miss);
+            self.protocol.follow(follow);
+        }
+    }
+
+    /// By what an object before it one came along names it.
+    pub fn along_by(&mut self, sent: Sent) -> Result<Named, ProtocolError> {
+        let named = self.graphs.came_along(sent.oid);
+        named.ok_or_else(|| bad(sent, "an object that nothing in the reply leads to"))
+    }
+}
