@@ -457,13 +457,19 @@ impl Link<'_> {
         miss: &Miss,
         missed: Unread,
     ) -> Result<(), Box<Failure>> {
-        if self.read_there(call, miss, &missed)? {
+        // Where a one-sided read takes a round trip too, a message is better if more comes with it.
+        let charged = self.machine.charges_reads();
+        let (mut heap, state) = call.split();
+        let by_message = charged && state.follow_from(miss, &mut heap);
+        if !by_message && self.read_there(call, miss, &missed)? {
             return Ok(());
         }
         self.awaits(miss);
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
-        state.follow_from(miss, &mut heap);
+        if !charged {
+            state.follow_from(miss, &mut heap);
+        }
         self.bring(call, &[missed])
     }
 }

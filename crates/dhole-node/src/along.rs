@@ -1,7 +1,7 @@
 //! What objects own, and what is followed from them, travels with them.
 
 use dhole_heap::{HeapMut, Miss};
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Oid};
 use dhole_net::Payload;
 use dhole_protocol::{Follow, MOST_ALONG, ProtocolError, Sent, SentList};
 
@@ -66,12 +66,28 @@ impl State {
         self.graphs.read(read);
     }
 
-    /// The worker is about to miss an object: asks for what should come along with it.
-    pub(crate) fn follow_from(&mut self, miss: &Miss, heap: &mut HeapMut<'_>) {
+    /// The worker is about to miss an object: asks for what should come along with it, if anything.
+    /// Whether there is something.
+    pub(crate) fn follow_from(&mut self, miss: &Miss, heap: &mut HeapMut<'_>) -> bool {
+        if !self.graphs.learns() {
+            return false;
+        }
+        self.note_reads(heap);
+        let follow = self.graphs.misses(miss);
+        let any = !follow.is_none();
+        self.protocol.follow(follow);
+        any
+    }
+
+    /// A missed object was read in the memory of its last writer: it may be followed as one that
+    /// came by message is.
+    pub(crate) fn learn_there(&mut self, oid: Oid, heap: &HeapMut<'_>) {
         if self.graphs.learns() {
-            self.note_reads(heap);
-            let follow = self.graphs.misses(miss);
-            self.protocol.follow(follow);
+            self.object.clear();
+            if heap.gather(oid, &mut self.object).is_ok() {
+                self.graphs.names(oid, &self.object, None, heap);
+                self.graphs.done();
+            }
         }
     }
 

@@ -74,8 +74,9 @@ impl Link<'_> {
         object: &PublishedObject,
     ) -> Result<bool, Box<Failure>> {
         let mut taken = None;
+        let learns = self.machine.charges_reads();
         self.acts(call, |state, step| {
-            taken = state.take_there(object, step)?;
+            taken = state.take_there(object, learns, step)?;
             Ok(())
         })?;
         self.send(call);
@@ -98,11 +99,13 @@ impl Link<'_> {
 }
 
 impl State {
-    /// Makes what was copied the copy here: how many bytes came. `None` where it is no value that
-    /// this node may have; then nothing has happened.
+    /// Makes what was copied the copy here, and learns what is followed from it, if it is to be:
+    /// how many bytes came. `None` where it is no value that this node may have; then nothing has
+    /// happened.
     fn take_there(
         &mut self,
         object: &PublishedObject,
+        learns: bool,
         step: &mut Step<'_, '_>,
     ) -> Result<Option<usize>, ProtocolError> {
         // The neighbour may be malicious, or name objects of which this node has yet to hear: then
@@ -117,6 +120,9 @@ impl State {
         if let Some(info) = step.heap.type_of(sent.oid) {
             self.counting.installed(info.name, bytes);
             self.counting.of_type(info.name).one_sided_reads += 1;
+        }
+        if learns {
+            self.learn_there(sent.oid, step.heap);
         }
         self.counting.all.one_sided_reads += 1;
         self.counting.all.one_sided_bytes += bytes as u64;

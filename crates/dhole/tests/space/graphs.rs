@@ -1,6 +1,6 @@
 //! Graphs: what a program follows from missed objects comes along with them, once that is learned.
 
-use dhole::sim::Settings;
+use dhole::sim::{Description, Settings};
 use dhole::{Coherence, Config, Counters, Optimisations, Own, Ref, Refs, Result, Share, Worker};
 
 #[derive(Share, Clone, Copy)]
@@ -85,6 +85,30 @@ fn a_large_tree_comes_in_parts_that_grow() {
     assert_eq!(on.misses - 1 + on.came_along, (1 << 12) - 1);
     assert_eq!(on.along_read, on.came_along);
     assert!(on.misses < 4096 / 6, "{} misses", on.misses);
+}
+
+/// Where a one-sided read takes a round trip, objects that are followed come with a message.
+#[test]
+fn what_is_followed_comes_by_message_where_a_one_sided_read_is_a_round_trip() {
+    let network = Description::find("infiniband").unwrap().network;
+    let settings = Settings {
+        network,
+        ..Settings::fixed_cost(2)
+    };
+    let run = config(2, true).one_sided(true).simulate(settings, |w| {
+        let root = w.once(|w| Ok(tree(w, 10).expect("a level")))?;
+        if w.node().index() == 1 {
+            assert_eq!(sum(w, root), (1 << 10) - 1);
+        }
+        Ok(w.barrier()?)
+    });
+    let reader = &run.expect("a run").report.per_node[1];
+    let read = reader.one_sided_reads;
+    assert_eq!(read + reader.misses + reader.came_along, (1 << 10) - 1);
+    assert!(
+        reader.came_along > 10 * (read + reader.misses),
+        "{reader:?}"
+    );
 }
 
 #[derive(Share, Clone, Copy)]
