@@ -93,7 +93,7 @@ fn grow(problem: &Problem, root: Root, bodies: &[Body]) -> Cube {
 /// the process in whose part it is.
 fn exchange(world: &SimpleCommunicator, root: Root, bodies: Vec<Body>) -> Vec<Body> {
     let nodes = world.size() as usize;
-    let of = |place: &Place| (*place, u64::from(bodies[place.body as usize].cost));
+    let of = |place: &Place| (*place, bodies[place.body as usize].cost);
     let priced: Vec<_> = places(root, &bodies).iter().map(of).collect();
     let total: u64 = priced.iter().map(|(_, cost)| cost).sum();
     let total = reduce(world, [total], SystemOperation::sum())[0];
@@ -119,11 +119,11 @@ fn exchange(world: &SimpleCommunicator, root: Root, bodies: Vec<Body>) -> Vec<Bo
         numbers.extend_from_slice(&body.pos);
         numbers.push(body.mass);
         numbers.extend_from_slice(&body.vel);
-        numbers.push(f64::from(body.cost));
+        numbers.push(body.cost as f64);
     }
     let come = to_all(world, &leaving).concat();
     let body = |of: &[f64]| Body {
-        cost: of[7] as u32,
+        cost: of[7] as u64,
         vel: [of[4], of[5], of[6]],
         ..mass(of)
     };
@@ -207,7 +207,6 @@ fn mass(of: &[f64]) -> Body {
         mass: of[3],
         vel: [0.0; 3],
         cost: 1,
-        next: apps::barnes::body::NO_BODY,
     }
 }
 
