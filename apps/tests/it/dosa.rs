@@ -68,7 +68,7 @@ fn small_cells_of_dosas_evaluation_count_what_they_counted() {
 }
 
 #[test]
-#[ignore = "ten seconds of a core: cargo test --release -p apps --test dosa -- --ignored"]
+#[ignore = "ten seconds of a core: cargo test --release -p apps --test it dosa -- --ignored"]
 fn cells_of_dosas_evaluation_count_what_they_counted() {
     count_as_kept("full");
 }

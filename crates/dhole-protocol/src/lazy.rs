@@ -14,7 +14,6 @@ mod exclusive;
 mod expected;
 mod heard;
 mod one_sided;
-
 mod quiescence;
 mod twins;
 

@@ -4,6 +4,8 @@
 mod cluster;
 mod failing;
 mod large;
+#[path = "../space/leaves.rs"]
+mod leaves;
 mod one_sided;
 mod programs;
 mod sharing;

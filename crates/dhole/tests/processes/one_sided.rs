@@ -3,36 +3,14 @@
 
 use std::time::Duration;
 
-use dhole::{Coherence, Config, Counters, Detector, Own, Ref, Refs, Run, RunError, Share, Worker};
+use dhole::{Coherence, Config, Counters, Detector, Own, Ref, Run, RunError, Share, Worker};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::cluster::{Ended, run_with};
+use crate::leaves::{OBJECTS, leaf, sum};
 
-#[derive(Share, Clone, Copy)]
-struct Leaf {
-    value: u64,
-    flag: bool,
-    next: Option<Ref<Leaf>>,
-}
-
-const OBJECTS: u64 = 100;
 const ROUNDS: u64 = 4;
-
-fn leaf(value: u64) -> Leaf {
-    let flag = value.is_multiple_of(2);
-    let next = None;
-    Leaf { value, flag, next }
-}
-
-fn sum(w: &Worker<'_>, leaves: Refs<Leaf>) -> u64 {
-    let read = |leaf: Ref<Leaf>| {
-        let Leaf { value, flag, .. } = *leaf.get(w);
-        assert_eq!(flag, value.is_multiple_of(2), "one version, whole");
-        value
-    };
-    leaves.iter().map(read).sum()
-}
 
 /// Node 0 writes all objects in each of some rounds, and the others read them after it.
 fn rounds(w: &mut Worker<'_>) -> dhole::Result<u64> {

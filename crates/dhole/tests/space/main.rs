@@ -7,6 +7,7 @@ mod family;
 mod freeing;
 mod graphs;
 mod in_place;
+mod leaves;
 mod memory;
 mod one_sided;
 mod optimisations;

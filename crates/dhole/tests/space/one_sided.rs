@@ -2,31 +2,9 @@
 //! message.
 
 use dhole::sim::{Description, Settings};
-use dhole::{Coherence, Config, Counters, Own, Ref, Refs, Run, Share, Worker};
+use dhole::{Coherence, Config, Counters, Own, Ref, Run, Share, Worker};
 
-#[derive(Share, Clone, Copy)]
-struct Leaf {
-    value: u64,
-    flag: bool,
-    next: Option<Ref<Leaf>>,
-}
-
-const OBJECTS: u64 = 100;
-
-fn leaf(value: u64) -> Leaf {
-    let flag = value.is_multiple_of(2);
-    let next = None;
-    Leaf { value, flag, next }
-}
-
-fn sum(w: &Worker<'_>, leaves: Refs<Leaf>) -> u64 {
-    let read = |leaf: Ref<Leaf>| {
-        let Leaf { value, flag, .. } = *leaf.get(w);
-        assert_eq!(flag, value.is_multiple_of(2), "one version, whole");
-        value
-    };
-    leaves.iter().map(read).sum()
-}
+use crate::leaves::{OBJECTS, leaf, sum};
 
 /// Node 0 writes all objects in each of some rounds, and node 1 reads them after it.
 fn rounds(w: &mut Worker<'_>, rounds: u64) -> dhole::Result<Counters> {
@@ -58,7 +36,7 @@ fn what_another_thread_wrote_is_read_there_without_a_message() {
     for coherence in [Coherence::Lazy, Coherence::Home] {
         let config = Config::nodes(2).coherence(coherence);
         let run = config.run(|w| rounds(w, 4)).unwrap();
-        let leaves = "space::one_sided::Leaf";
+        let leaves = "space::leaves::Leaf";
         assert_eq!(reader(&run).by_type[leaves].one_sided_reads, 4 * OBJECTS);
         assert_eq!(reader(&run).by_type[leaves].misses, 0);
         let bytes = reader(&run).one_sided_bytes;
