@@ -63,8 +63,8 @@
 //!     }
 //! })
 //! .unwrap();
-//! // Twice: 1 us to send, 10 us on the way, 1 us to receive. On the link 27 bytes, and then 26.
-//! assert_eq!(sim.report().elapsed_ns, 2 * (1_000 + 10_000 + 1_000) + 22 + 21);
+//! // Twice: 1 us to send, 10 us on the way, 1 us to receive. On the link 33 bytes, and then 26.
+//! assert_eq!(sim.report().elapsed_ns, 2 * (1_000 + 10_000 + 1_000) + 27 + 21);
 //! ```
 #![deny(clippy::undocumented_unsafe_blocks)]
 
