@@ -6,12 +6,15 @@
 //! peer may be in the same position; what that leads to goes to the outbox that is being sent, and
 //! so a sender waits for no channel while it holds one.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
 use dhole_model::{NodeId, Notify};
-use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
+use dhole_net::{Envelope, Outbox, Payload, Port, Receiver, SendError, Wake};
 use dhole_protocol::{AbortReason, Message, Short};
 
 use super::frame::{self, HEADER, Header, Kind};
@@ -35,6 +38,38 @@ struct Before {
     payload: usize,
 }
 
+/// What one thread sends.
+struct Posting<'a> {
+    out: &'a mut Outbox<Message>,
+    /// Nodes to which it has sent lazily what notifies them, sorted. It notifies each once: before
+    /// it waits, executes operations of its own node, or returns.
+    owed: Vec<NodeId>,
+}
+
+impl<'a> Posting<'a> {
+    fn of(out: &'a mut Outbox<Message>) -> Posting<'a> {
+        let owed = Vec::new();
+        Posting { out, owed }
+    }
+
+    fn owes(&mut self, to: NodeId) {
+        if let Err(at) = self.owed.binary_search(&to) {
+            self.owed.insert(at, to);
+        }
+    }
+
+    /// The node has been notified.
+    fn owes_no_more(&mut self, to: NodeId) {
+        if let Ok(at) = self.owed.binary_search(&to) {
+            self.owed.remove(at);
+        }
+    }
+
+    fn settle(&mut self, port: &dyn Port) {
+        self.owed.drain(..).for_each(|node| port.notify(node));
+    }
+}
+
 /// A channel's buffer that has grown past this is not kept.
 const MOST_KEPT: usize = 1 << 20;
 
@@ -49,20 +84,24 @@ const NO_ROOM: Duration = Duration::from_micros(100);
 const YIELDS: u32 = 100;
 
 impl Processes {
-    /// Sends everything in `out`, and what comes of it meanwhile.
+    /// Sends everything in `out`, and what comes of it meanwhile. Several messages notify their
+    /// receiver once.
     pub(super) fn post_all(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
         // It took the time that it took.
         out.take_work();
-        while let Some(envelope) = out.pop() {
+        let mut posting = Posting::of(out);
+        while let Some(envelope) = posting.out.pop() {
             if envelope.to == self.me {
-                self.hand_over(receivers, envelope, out);
+                posting.settle(&*self.port);
+                self.hand_over(receivers, envelope, posting.out);
                 continue;
             }
-            match self.alike(&envelope, out) {
-                Some(to) => self.post_alike(receivers, &envelope, to, out),
-                None => self.post(receivers, envelope, out),
+            match self.alike(&envelope, posting.out) {
+                Some(to) => self.post_alike(receivers, &envelope, to, &mut posting),
+                None => self.post(receivers, envelope, &mut posting),
             }
         }
+        posting.settle(&*self.port);
     }
 
     /// Sends what is in `out`, for which the worker waits next. Where that is one message, the
@@ -71,13 +110,11 @@ impl Processes {
         let one = out.len() == 1;
         let notifies = |next: &Envelope<Message>| next.body.notify(next.to) == Notify::Now;
         let next = out.pop_if(|next| one && next.to != self.me && notifies(next));
-        if let Some(Envelope {
-            to, body, payload, ..
-        }) = next
-        {
-            self.progress.asks(to);
-            let sent = self.post_message(receivers, to, &body, &payload, Notify::Lazy, out);
-            self.after_posting(receivers, &body, payload, sent, out);
+        if let Some(envelope) = next {
+            self.progress.asks(envelope.to);
+            let mut posting = Posting::of(out);
+            self.post_by(receivers, envelope, Notify::Lazy, &mut posting);
+            posting.settle(&*self.port);
         }
         self.post_all(receivers, out);
     }
@@ -107,7 +144,7 @@ impl Processes {
         receivers: &Receivers<'_>,
         envelope: &Envelope<Message>,
         mut to: Vec<NodeId>,
-        out: &mut Outbox<Message>,
+        posting: &mut Posting<'_>,
     ) {
         let (message, payload) = (&envelope.body, &envelope.payload);
         to.sort_unstable();
@@ -134,12 +171,13 @@ impl Processes {
         if !to.is_empty() {
             let send = &mut || self.port.send_each(&mut to, &[&frame[..], &payload[..]]);
             // Whoever is lost is found out about where losses are told.
-            let _ = self.push_by(receivers, send, out);
+            let _ = self.push_by(receivers, send, posting);
         }
         drop(channels);
         for to in apart {
-            let sent = self.post_message(receivers, to, message, payload, Notify::Now, out);
-            self.fail_if_impossible(receivers, message, sent, out);
+            let sent = self.post_message(receivers, to, message, payload, Notify::Now, posting);
+            posting.owes_no_more(to);
+            self.fail_if_impossible(receivers, message, sent, posting.out);
         }
     }
 
@@ -161,34 +199,43 @@ impl Processes {
         &self,
         receivers: &Receivers<'_>,
         envelope: Envelope<Message>,
-        out: &mut Outbox<Message>,
+        posting: &mut Posting<'_>,
+    ) {
+        let (to, body) = (envelope.to, &envelope.body);
+        let notifies = body.notify(to) == Notify::Now || posting.owed.binary_search(&to).is_ok();
+        let starts = body.is_started();
+        // The receiver takes a long message while it goes.
+        let at_once = envelope.payload.len() > AT_ONCE || posting.out.is_empty();
+        let notify = match notifies && at_once {
+            true => Notify::Now,
+            false => Notify::Lazy,
+        };
+        self.post_by(receivers, envelope, notify, posting);
+        if notify == Notify::Now {
+            posting.owes_no_more(to);
+        } else if notifies || (starts && self.progress.starts(to)) {
+            posting.owes(to);
+        }
+    }
+
+    fn post_by(
+        &self,
+        receivers: &Receivers<'_>,
+        envelope: Envelope<Message>,
+        notify: Notify,
+        posting: &mut Posting<'_>,
     ) {
         let Envelope {
             to, body, payload, ..
         } = envelope;
-        let notify = body.notify(to);
-        let sent = self.post_message(receivers, to, &body, &payload, notify, out);
-        if body.is_started() && self.progress.starts(to) {
-            self.port.notify(to);
-        }
-        self.after_posting(receivers, &body, payload, sent, out);
-    }
-
-    fn after_posting(
-        &self,
-        receivers: &Receivers<'_>,
-        message: &Message,
-        payload: Payload,
-        sent: Result<(), SendError>,
-        out: &mut Outbox<Message>,
-    ) {
+        let sent = self.post_message(receivers, to, &body, &payload, notify, posting);
         if !payload.has_no_buffer() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(here) = &*here {
                 here.pool.give_back(payload);
             }
         }
-        self.fail_if_impossible(receivers, message, sent, out);
+        self.fail_if_impossible(receivers, &body, sent, posting.out);
     }
 
     /// Ends the run where a message cannot be sent at all.
@@ -219,7 +266,7 @@ impl Processes {
         message: &Message,
         payload: &[u8],
         notify: Notify,
-        out: &mut Outbox<Message>,
+        posting: &mut Posting<'_>,
     ) -> Result<(), SendError> {
         let nodes = self.nodes;
         let channel = self.channels.get(to.index());
@@ -243,7 +290,7 @@ impl Processes {
                     let largest = most;
                     return Err(SendError::TooLarge { to, bytes, largest });
                 }
-                let before = self.post_parts(receivers, to, (&frame, begins), payload, out)?;
+                let before = self.post_parts(receivers, to, (&frame, begins), payload, posting)?;
                 (gone, payload) = (before.message, &payload[before.payload..]);
             }
             let begins = HEADER + told;
@@ -252,7 +299,7 @@ impl Processes {
             let (told, message) = (&frame[..begins], &frame[begins + gone..]);
             let parts: &[&[u8]] = &[told, message, if more { &[] } else { payload }];
             let send = &mut || self.send_frame(to, parts, notify);
-            let sent = self.push_by(receivers, send, out);
+            let sent = self.push_by(receivers, send, posting);
             if frame.capacity() <= MOST_KEPT {
                 *buffer = frame;
             }
@@ -274,7 +321,7 @@ impl Processes {
         to: NodeId,
         (frame, begins): (&[u8], usize),
         payload: &[u8],
-        out: &mut Outbox<Message>,
+        posting: &mut Posting<'_>,
     ) -> Result<Before, SendError> {
         let most = self.most_in_a_frame();
         let mut before = Before::default();
@@ -282,7 +329,7 @@ impl Processes {
         while begins + message.len() > most && message.len() > 1 {
             let fits = (most - HEADER).min(message.len() - 1);
             let header = self.header(Kind::Part, 0, 0);
-            self.push(receivers, to, &[&header, &message[..fits]], out)?;
+            self.push(receivers, to, &[&header, &message[..fits]], posting)?;
             before.message += fits;
             message = &message[fits..];
         }
@@ -290,7 +337,7 @@ impl Processes {
         while begins + message.len() + payload.len() > most && !payload.is_empty() {
             let fits = (most - HEADER).min(payload.len());
             let header = self.header(Kind::Payload, 0, 0);
-            self.push(receivers, to, &[&header, &payload[..fits]], out)?;
+            self.push(receivers, to, &[&header, &payload[..fits]], posting)?;
             before.payload += fits;
             payload = &payload[fits..];
         }
@@ -351,9 +398,9 @@ impl Processes {
         receivers: &Receivers<'_>,
         to: NodeId,
         parts: &[&[u8]],
-        out: &mut Outbox<Message>,
+        posting: &mut Posting<'_>,
     ) -> Result<(), SendError> {
-        self.push_by(receivers, &mut || self.port.send(to, parts), out)
+        self.push_by(receivers, &mut || self.port.send(to, parts), posting)
     }
 
     #[expect(
@@ -364,15 +411,19 @@ impl Processes {
         &self,
         receivers: &Receivers<'_>,
         send: &mut dyn FnMut() -> Result<(), SendError>,
-        out: &mut Outbox<Message>,
+        posting: &mut Posting<'_>,
     ) -> Result<(), SendError> {
         let mut in_vain = 0;
         loop {
             match send() {
-                Err(SendError::Busy { .. }) => {}
+                Err(SendError::Busy { to }) => {
+                    // It waits for the receiver, which may have been sent all that lazily.
+                    posting.owes(to);
+                    posting.settle(&*self.port);
+                }
                 sent => return sent,
             }
-            in_vain = match self.poll(receivers, out) {
+            in_vain = match self.poll(receivers, posting.out) {
                 0 => in_vain + 1,
                 _ => 0,
             };
@@ -389,7 +440,7 @@ impl Processes {
         let channel = lock(&self.channels[to.index()]);
         let header = self.header(kind, 0, what.len());
         // Whoever is lost is found out about where losses are told.
-        let _ = self.push(receivers, to, &[&header, what], &mut out);
+        let _ = self.push(receivers, to, &[&header, what], &mut Posting::of(&mut out));
         drop(channel);
         self.post_all(receivers, &mut out);
     }
