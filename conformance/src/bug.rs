@@ -4,8 +4,8 @@ use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_protocol::{
-    ArrayCommand, BarrierRound, Command, Fetch, FetchReply, Message, News, Passage, Reply, Sent,
-    SentDiff,
+    ArrayCommand, BarrierRound, Command, Fetch, FetchReply, Message, Reply, Sent, SentDiff,
+    SyncObject, WriteNotices,
 };
 
 /// The effect of a bug on a message.
@@ -85,7 +85,7 @@ pub enum Bug {
     LoseNotify,
     /// The manager does not ask a node whose release the writer has to see.
     SkipSource,
-    /// A stall probe ignores messages in flight.
+    /// A quiescence probe ignores messages in flight.
     ForgetTraffic,
     /// A push is lost. This is no bug and does no harm.
     LosePush,
@@ -407,35 +407,35 @@ impl Bug {
             }
             (
                 Bug::AdmitReader,
-                Message::GateRequest {
-                    passage: passage @ Passage::Read(_),
+                Message::SyncRequest {
+                    sync_object: sync_object @ SyncObject::Read(_),
                     wait,
                     time,
                 },
             ) => {
-                let grant = gate_grant(*passage, *wait, time.nodes());
+                let grant = sync_grant(*sync_object, *wait, time.nodes());
                 fate.more = Some((*to, from, grant));
             }
             (
                 Bug::SkipSource,
-                Message::GateForward {
-                    passage,
+                Message::SyncForward {
+                    sync_object,
                     requester,
                     wait,
                     time,
                     ..
                 },
             ) => {
-                let grant = gate_grant(*passage, *wait, time.nodes());
+                let grant = sync_grant(*sync_object, *wait, time.nodes());
                 fate.more = Some((from, *requester, grant));
                 fate.lost = true;
             }
-            (Bug::CountPermitTwice, message @ Message::GateRelease { .. }) => {
+            (Bug::CountPermitTwice, message @ Message::SyncRelease { .. }) => {
                 fate.more = Some((from, *to, message.clone()));
             }
             (Bug::LoseNotify, Message::Notify { .. }) => fate.lost = true,
-            (Bug::ForgetTraffic, Message::Stall(stall)) => {
-                let rounds = [Some(&mut stall.round), stall.first.as_mut()];
+            (Bug::ForgetTraffic, Message::QuiescenceProbe(probe)) => {
+                let rounds = [Some(&mut probe.round), probe.first.as_mut()];
                 for round in rounds.into_iter().flatten() {
                     round.sent = round.received;
                 }
@@ -559,7 +559,7 @@ impl Bug {
     }
 
     /// Changes the bases of intervals.
-    fn change_bases(self, news: &mut News) {
+    fn change_bases(self, news: &mut WriteNotices) {
         for interval in &mut news.intervals {
             if let Some(base) = &mut Arc::make_mut(interval).base {
                 base.index = match self {
@@ -571,7 +571,7 @@ impl Bug {
     }
 
     /// Changes which elements the intervals have written.
-    fn change_ranges(self, news: &mut News) {
+    fn change_ranges(self, news: &mut WriteNotices) {
         for interval in &mut news.intervals {
             let interval = Arc::make_mut(interval);
             for elements in &mut interval.elements {
@@ -583,7 +583,7 @@ impl Bug {
         }
     }
 
-    fn lose_interval(self, news: &mut News) {
+    fn lose_interval(self, news: &mut WriteNotices) {
         let Some(lost) = news.intervals.pop() else {
             return;
         };
@@ -606,17 +606,17 @@ impl Bug {
     }
 }
 
-fn gate_grant(passage: Passage, wait: u64, nodes: usize) -> Message {
-    Message::GateGrant {
-        passage,
+fn sync_grant(sync_object: SyncObject, wait: u64, nodes: usize) -> Message {
+    Message::SyncGrant {
+        sync_object,
         wait,
         parts: 1,
         news: no_news(nodes),
     }
 }
 
-fn no_news(nodes: usize) -> Box<News> {
-    Box::new(News {
+fn no_news(nodes: usize) -> Box<WriteNotices> {
+    Box::new(WriteNotices {
         time: VectorTime::zero(nodes),
         lamport: 0,
         intervals: Vec::<Arc<_>>::new(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
-use dhole_protocol::News;
+use dhole_protocol::WriteNotices;
 use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
     Outcome, PackedCalls, PackedResults, Place, Refusal, Saved, Strategy, Tried,
@@ -176,7 +176,7 @@ impl Host for Counters {
         None
     }
 
-    fn news_since(&self, _: &VectorTime) -> Option<Arc<News>> {
+    fn news_since(&self, _: &VectorTime) -> Option<Arc<WriteNotices>> {
         None
     }
 }

@@ -11,8 +11,8 @@ use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Versio
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, News, SentDiff, Wanted,
-    WantedDiffs, WrittenPages,
+    BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, SentDiff, Wanted,
+    WantedDiffs, WriteNotices, WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -151,7 +151,7 @@ fn arrival(node: NodeId, tell: impl FnOnce(&mut Interval, &VectorTime)) -> Messa
         base: None,
     };
     tell(&mut interval, &time);
-    let news = News {
+    let news = WriteNotices {
         time,
         lamport: 1,
         intervals: vec![interval.into()],

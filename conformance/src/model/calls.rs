@@ -14,7 +14,7 @@ use dhole_protocol::objects::{
     Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Refusal, Saved,
     Strategy, Tried,
 };
-use dhole_protocol::{Event, Message, News, Operation, Protocol, WaitingFor};
+use dhole_protocol::{Event, Message, Operation, Protocol, WaitingFor, WriteNotices};
 
 use crate::model::node::{Around, Failed};
 use crate::model::{
@@ -248,7 +248,7 @@ impl Host for Hosting<'_> {
         self.protocol.seen().cloned()
     }
 
-    fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>> {
+    fn news_since(&self, seen: &VectorTime) -> Option<Arc<WriteNotices>> {
         self.protocol.news_for(seen)
     }
 }

@@ -250,7 +250,9 @@ impl State {
             Sight::Gone => {
                 sent(|m| matches!(m, Message::Gone { .. } | Message::ElementsGone { .. }))
             }
-            Sight::Probe => sent(|m| matches!(m, Message::Probe { .. } | Message::Stall(_))),
+            Sight::Probe => {
+                sent(|m| matches!(m, Message::Probe { .. } | Message::QuiescenceProbe(_)))
+            }
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
             }
@@ -385,7 +387,7 @@ impl Model for Cluster {
                 if matches!(
                     parcel.message,
                     Message::Probe { .. }
-                        | Message::Stall(_)
+                        | Message::QuiescenceProbe(_)
                         | Message::Deadlock { .. }
                         | Message::WhereWritten { .. }
                         | Message::WrittenAt { .. }

@@ -1,7 +1,7 @@
 //! Read-write locks, semaphores and conditions in the model, and the ghosts that watch them.
 
 use dhole_model::CallSite;
-use dhole_protocol::{ConditionId, Event, Passage, RwLockId, SemaphoreId};
+use dhole_protocol::{ConditionId, Event, RwLockId, SemaphoreId, SyncObject};
 
 use crate::model::history::entry;
 use crate::model::program::lock_id;
@@ -10,18 +10,18 @@ use crate::model::{Clock, Fault, History, Op, Wait};
 /// The wait of an operation, and its event, if it is one of these.
 pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
     let site = CallSite::runtime("model");
-    let read = |lock| Passage::Read(RwLockId(u64::from(lock)));
-    let write = |lock| Passage::Write(RwLockId(u64::from(lock)));
+    let read = |lock| SyncObject::Read(RwLockId(u64::from(lock)));
+    let write = |lock| SyncObject::Write(RwLockId(u64::from(lock)));
     let permit = |number: u8| {
         let number = u64::from(number);
-        Passage::Permit(SemaphoreId { number, permits: 0 })
+        SyncObject::Permit(SemaphoreId { number, permits: 0 })
     };
     let condition = |lock| ConditionId {
         lock: lock_id(lock),
         number: 0,
     };
-    let enter = |passage| Event::Enter { passage, site };
-    let leave = |passage| Event::Leave { passage, site };
+    let enter = |sync_object| Event::Enter { sync_object, site };
+    let leave = |sync_object| Event::Leave { sync_object, site };
     let notify = |lock, all| Event::Notify {
         condition: condition(lock),
         all,

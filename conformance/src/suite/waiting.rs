@@ -138,10 +138,10 @@ pub fn gates_cost_what_they_should(on: &dyn Platform) {
             .map(|node| node.sent(kind))
             .sum::<u64>()
     };
-    assert_eq!(sent(MessageKind::GateRequest), 2);
-    assert_eq!(sent(MessageKind::GateGrant), 2);
-    assert_eq!(sent(MessageKind::GateRelease), 2);
-    assert_eq!(sent(MessageKind::GateForward), 0);
+    assert_eq!(sent(MessageKind::SyncRequest), 2);
+    assert_eq!(sent(MessageKind::SyncGrant), 2);
+    assert_eq!(sent(MessageKind::SyncRelease), 2);
+    assert_eq!(sent(MessageKind::SyncForward), 0);
 }
 
 /// All wait, for different things, and none can wake another.

@@ -50,13 +50,13 @@ pub enum MessageKind {
     /// Announces in a round of a dissemination barrier that a node has reached it.
     BarrierRound,
     /// Asks the manager of a read-write lock or semaphore to let a node pass.
-    GateRequest,
+    SyncRequest,
     /// The manager asks a node for the write notices of a release that the requester has not seen.
-    GateForward,
+    SyncForward,
     /// Lets a node pass, with the write notices that it lacks.
-    GateGrant,
+    SyncGrant,
     /// Releases a read-write lock or a permit.
-    GateRelease,
+    SyncRelease,
     /// Wakes a node that waits on a condition.
     Notify,
     /// Carries a value of a collective, with the write notices that its receiver lacks.
@@ -108,10 +108,10 @@ impl MessageKind {
         MessageKind::BarrierArrive,
         MessageKind::BarrierDepart,
         MessageKind::BarrierRound,
-        MessageKind::GateRequest,
-        MessageKind::GateForward,
-        MessageKind::GateGrant,
-        MessageKind::GateRelease,
+        MessageKind::SyncRequest,
+        MessageKind::SyncForward,
+        MessageKind::SyncGrant,
+        MessageKind::SyncRelease,
         MessageKind::Notify,
         MessageKind::Collective,
         MessageKind::OperationRequest,
@@ -165,10 +165,10 @@ impl MessageKind {
             MessageKind::BarrierArrive => "barrier_arrive",
             MessageKind::BarrierDepart => "barrier_depart",
             MessageKind::BarrierRound => "barrier_round",
-            MessageKind::GateRequest => "gate_request",
-            MessageKind::GateForward => "gate_forward",
-            MessageKind::GateGrant => "gate_grant",
-            MessageKind::GateRelease => "gate_release",
+            MessageKind::SyncRequest => "sync_request",
+            MessageKind::SyncForward => "sync_forward",
+            MessageKind::SyncGrant => "sync_grant",
+            MessageKind::SyncRelease => "sync_release",
             MessageKind::Notify => "notify",
             MessageKind::Collective => "collective",
             MessageKind::OperationRequest => "operation_request",

@@ -13,8 +13,8 @@ use dhole_protocol::{
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
-use crate::heard::not_awaited;
 use crate::node::State;
+use crate::notice_check::not_awaited;
 use crate::step::{Step, must};
 use crate::worker::Worker;
 

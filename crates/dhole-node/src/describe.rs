@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dhole_heap::Presence;
-use dhole_protocol::Stall;
+use dhole_protocol::QuiescenceProbe;
 
 use crate::ended::Ended;
 use crate::node::State;
 
 impl State {
     /// What this node knows of why nobody may go on, beside its own waits.
-    pub(crate) fn knows_of_stall(&self, mut stall: Stall) -> Stall {
-        stall.say_made(|object| self.here.made_at(object));
-        stall.round.beside.extend(self.turns.unbegun(self.id()));
-        stall
+    pub(crate) fn answers_probe(&self, mut probe: QuiescenceProbe) -> QuiescenceProbe {
+        probe.say_made(|object| self.here.made_at(object));
+        probe.round.beside.extend(self.turns.unbegun(self.id()));
+        probe
     }
 
     /// What the node does, holds and waits for, when no call has begun for so long; a line each.

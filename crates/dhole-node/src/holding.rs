@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use dhole_model::CallSite;
-use dhole_protocol::{Event, LockId, Passage};
+use dhole_protocol::{Event, LockId, SyncObject};
 
 /// Something that a node holds and has to give back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,14 +13,14 @@ pub enum Holding {
     /// A lock.
     Lock(LockId),
     /// A read-write lock, to read or to write.
-    Gate(Passage),
+    SyncObject(SyncObject),
 }
 
 impl fmt::Display for Holding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Holding::Lock(lock) => lock.fmt(f),
-            Holding::Gate(passage) => passage.fmt(f),
+            Holding::SyncObject(sync_object) => sync_object.fmt(f),
         }
     }
 }
@@ -30,7 +30,7 @@ impl Holding {
     pub(crate) fn release(self, site: CallSite) -> Event {
         match self {
             Holding::Lock(lock) => Event::Release { lock },
-            Holding::Gate(passage) => Event::Leave { passage, site },
+            Holding::SyncObject(sync_object) => Event::Leave { sync_object, site },
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | `access` | a miss, a first write, an allocation |
 //! | `in_place` | allocations of objects that are larger than a stack |
 //! | `reachable` | prefetching what references lead to |
-//! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
+//! | `lock`, `sync_object` | locks and conditions; read-write locks and semaphores |
 //! | `losses`, `membership` | nodes that are lost, and which are left |
 //! | `sync` | the barrier, `once` |
 //! | `collective` | values of all nodes, combined or shared along a tree |
@@ -61,10 +61,8 @@ mod faults;
 mod fibers;
 mod fingerprint;
 mod freeing;
-mod gate;
 mod graphs;
 mod guards;
-mod heard;
 mod holding;
 mod ids;
 mod in_place;
@@ -79,6 +77,7 @@ mod measure;
 mod measured;
 mod membership;
 mod node;
+mod notice_check;
 pub mod object;
 mod object_error;
 mod one_sided;
@@ -97,6 +96,7 @@ mod spawn;
 mod step;
 mod sync;
 mod sync_error;
+mod sync_object;
 mod threads;
 mod under;
 mod waits;
@@ -110,11 +110,10 @@ pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{
     AbortReason, BarrierId, CollectiveKind, CollectiveWait, ConditionId, Freed, LockId, Operation,
-    Passage, ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, Unbegun, Waiter,
+    ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, SyncObject, Unbegun, Waiter,
     WaitingFor,
 };
 pub use error::{AccessError, ConfigError, Error, MixedProtocols, Result, RunError};
-pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use holding::Holding;
 pub use into_error::IntoError;
 pub use launch::{Program, keep_values, run_nodes, run_on};
@@ -131,6 +130,7 @@ pub use race::RaceReport;
 pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};
 pub use sync_error::{OutOfMemory, RunEnded, SyncError};
+pub use sync_object::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use threads::Threads;
 pub use under::Under;
 pub use worker::Worker;

@@ -18,11 +18,11 @@ use crate::collective_values::Values;
 use crate::count::{Counting, MessageSizes};
 use crate::ended::Ended;
 use crate::graphs::Graphs;
-use crate::heard::{check_ids, not_awaited};
 use crate::holding::Holding;
 use crate::install::{install, take};
 use crate::last_call::LastCall;
 use crate::membership::Membership;
+use crate::notice_check::{check_ids, not_awaited};
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
@@ -264,7 +264,7 @@ impl State {
         };
         match said {
             // Who looks whether all wait for ever must not find that they do.
-            Message::Stall(_) if self.others_go_on() => return Wake::No,
+            Message::QuiescenceProbe(_) if self.others_go_on() => return Wake::No,
             // It ends no wait, and others wait for what this node says then.
             Message::BarrierRound(said) if !self.protocol.ends_rounds(said) => {}
             said if self.turns.holds(said) => {
@@ -353,9 +353,9 @@ impl State {
         self.comes_after(after);
         let taken = match message {
             Message::Objects(message) => self.deliver_to_objects(from, *message, step),
-            Message::Stall(stall) => {
-                let stall = Box::new(self.knows_of_stall(*stall));
-                let message = Message::Stall(stall);
+            Message::QuiescenceProbe(probe) => {
+                let probe = Box::new(self.answers_probe(*probe));
+                let message = Message::QuiescenceProbe(probe);
                 self.step(Event::Deliver { from, message }, step)
             }
             message => self.step(Event::Deliver { from, message }, step),
@@ -472,9 +472,10 @@ impl State {
     pub fn held(&self) -> Vec<(Holding, CallSite)> {
         let locks = self.protocol.held_locks();
         let locks = locks.map(|(lock, site)| (Holding::Lock(lock), site));
-        let gates = self.protocol.held_gates();
-        let gates = gates.map(|(passage, site)| (Holding::Gate(passage), site));
-        locks.chain(gates).collect()
+        let sync_objects = self.protocol.held_sync_objects();
+        let sync_objects =
+            sync_objects.map(|(sync_object, site)| (Holding::SyncObject(sync_object), site));
+        locks.chain(sync_objects).collect()
     }
 
     /// What this node did so far.

@@ -7,7 +7,7 @@ mod rounds;
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 
 use crate::error::ProtocolError;
-use crate::{BarrierId, News, Untold, Waiter, WaitingFor};
+use crate::{BarrierId, Untold, Waiter, WaitingFor, WriteNotices};
 pub use rounds::BarrierRound;
 use rounds::Rounds;
 pub(crate) use rounds::rounds;
@@ -38,7 +38,7 @@ pub(crate) struct Barrier {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Arrival {
     barrier: BarrierId,
-    news: News,
+    news: WriteNotices,
     site: CallSite,
     /// How often the node has told of itself.
     count: u32,
@@ -74,7 +74,7 @@ pub(crate) enum Arrived {
     NotAll,
     /// All are here; what each of them lacks, in the order of the nodes, and how many of the next
     /// barriers begin with rounds.
-    All(BarrierId, Vec<News>, u32),
+    All(BarrierId, Vec<WriteNotices>, u32),
     /// All wait, but not for the same barrier, so none will ever go on.
     Apart(Vec<Waiter>),
 }
@@ -174,7 +174,7 @@ impl Barrier {
         &mut self,
         from: NodeId,
         barrier: BarrierId,
-        (news, has_news): (News, bool),
+        (news, has_news): (WriteNotices, bool),
         site: CallSite,
     ) -> Result<Arrived, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
@@ -358,7 +358,7 @@ impl Barrier {
 }
 
 /// What each node lacks once all have told what they did.
-fn departures(arrivals: &[Arrival]) -> Vec<News> {
+fn departures(arrivals: &[Arrival]) -> Vec<WriteNotices> {
     let mut time = VectorTime::zero(arrivals.len());
     arrivals
         .iter()
@@ -369,7 +369,7 @@ fn departures(arrivals: &[Arrival]) -> Vec<News> {
         .max()
         .unwrap_or(0);
     let all = || arrivals.iter().flat_map(|arrival| &arrival.news.intervals);
-    let lacking = |arrival: &Arrival| News {
+    let lacking = |arrival: &Arrival| WriteNotices {
         time: time.clone(),
         lamport,
         intervals: all()

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::{CallSite, NodeId, VectorTime};
 use dhole_wire::Wire;
 
-use crate::News;
+use crate::WriteNotices;
 use crate::collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
 use crate::error::ProtocolError;
 
@@ -45,7 +45,7 @@ pub struct CollectiveMessage {
     /// Where the sender called it.
     pub site: CallSite,
     /// What the receiver may lack.
-    pub news: News,
+    pub news: WriteNotices,
 }
 
 /// What the worker does in a collective.

@@ -12,7 +12,8 @@ use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
 use crate::transfer::Reply;
 use crate::{
-    ConditionId, Flushed, FlushedAt, LockId, Message, News, Passage, Race, Sent, Waiter, WaitingFor,
+    ConditionId, Flushed, FlushedAt, LockId, Message, Race, Sent, SyncObject, Waiter, WaitingFor,
+    WriteNotices,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -99,14 +100,14 @@ pub enum Event {
     /// The worker wants to read or write under a read-write lock, or a permit of a semaphore.
     Enter {
         /// Which.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Where in the program.
         site: CallSite,
     },
     /// The worker gives back what it entered, or a permit.
     Leave {
         /// Which.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Where in the program.
         site: CallSite,
     },
@@ -145,7 +146,7 @@ pub enum Event {
     },
     /// The worker used objects with operations, and learns what had happened before in their
     /// order.
-    Learn(Option<Arc<News>>),
+    Learn(Option<Arc<WriteNotices>>),
     /// The worker is about to synchronise ([`Protocol::has_unflushed`](crate::Protocol)): what it
     /// wrote of objects at home elsewhere goes there.
     Flush,

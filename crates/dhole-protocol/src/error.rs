@@ -8,8 +8,8 @@ use dhole_model::{
 use thiserror::Error;
 
 use crate::collective_call::{Called, CollectiveKind, Mismatch};
-use crate::passage::{ConditionId, Passage, SemaphoreId};
 use crate::sync_id::{BarrierId, LockId};
+use crate::sync_object::{ConditionId, SemaphoreId, SyncObject};
 
 /// An object that was freed, with what is known of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,20 +78,20 @@ pub enum ProtocolError {
         site: CallSite,
     },
     /// The worker wants a read-write lock that it holds.
-    #[error("waiting for {passage} at {site}: this node has held the lock since {held_since}")]
+    #[error("waiting for {sync_object} at {site}: this node has held the lock since {held_since}")]
     AlreadyEntered {
         /// What it wants.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Where in the program.
         site: CallSite,
         /// Where it was acquired.
         held_since: CallSite,
     },
     /// The worker gives back a read-write lock that it does not hold so.
-    #[error("releasing {passage} at {site}: this node does not hold it")]
+    #[error("releasing {sync_object} at {site}: this node does not hold it")]
     NotEntered {
         /// What it would give back.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Where in the program.
         site: CallSite,
     },

@@ -25,7 +25,6 @@
 //! # Ok::<(), dhole_protocol::group::GroupError>(())
 //! ```
 
-mod alone;
 mod body;
 mod change;
 mod check;
@@ -42,6 +41,7 @@ mod safe;
 mod sequencer;
 mod settings;
 mod tree;
+mod uncontended;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -303,14 +303,14 @@ impl<B: Body> Group<B> {
         now_ns: u64,
         fx: &mut impl GroupEffects<B>,
     ) -> Result<(), GroupError> {
-        if self.comes_alone(&event) {
-            self.take_alone(event, fx);
+        if self.is_uncontended(&event) {
+            self.take_uncontended(event, fx);
             return Ok(());
         }
         self.general_step(event, now_ns, fx.commands())
     }
 
-    /// As [`step`](Group::step), also of a broadcast that [comes alone](Group::comes_alone).
+    /// As [`step`](Group::step), also of a broadcast that [is uncontended](Group::is_uncontended).
     ///
     /// # Errors
     /// As there.

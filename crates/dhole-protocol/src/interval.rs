@@ -61,7 +61,7 @@ impl Interval {
 /// What a releaser tells an acquirer: everything that happened before the release and that the
 /// acquirer has not seen.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
-pub struct News {
+pub struct WriteNotices {
     /// What the releaser had seen.
     pub time: VectorTime,
     /// The releaser's Lamport time.
@@ -70,7 +70,7 @@ pub struct News {
     pub intervals: Vec<Arc<Interval>>,
 }
 
-impl News {
+impl WriteNotices {
     /// All ids that it names: of objects, and the first ones of arrays.
     pub fn ids(&self) -> impl Iterator<Item = OidRange> {
         self.intervals.iter().flat_map(|interval| {

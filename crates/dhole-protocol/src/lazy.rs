@@ -12,7 +12,7 @@ mod along;
 pub(crate) mod arrays;
 mod exclusive;
 mod expected;
-mod heard;
+mod notice_check;
 mod one_sided;
 mod quiescence;
 mod twins;
@@ -43,8 +43,8 @@ use crate::transfer::{MOST_ALONG, Reply};
 use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{
-    Fetch, FetchReply, Flushed, FlushedAt, Follow, Interval, Message, News, Pushed, Sent, Wanted,
-    WantedList,
+    Fetch, FetchReply, Flushed, FlushedAt, Follow, Interval, Message, Pushed, Sent, Wanted,
+    WantedList, WriteNotices,
 };
 use aggregation::{SpareLists, Want};
 use exclusive::Ahead;
@@ -483,8 +483,8 @@ impl Lazy {
     }
 
     /// Everything known here that a node which has seen `time` lacks.
-    pub fn news_since(&self, time: &VectorTime) -> News {
-        News {
+    pub fn news_since(&self, time: &VectorTime) -> WriteNotices {
+        WriteNotices {
             time: self.time.clone(),
             lamport: self.lamport,
             intervals: self.log.since(time).collect(),
@@ -492,8 +492,8 @@ impl Lazy {
     }
 
     /// Our own intervals from number `index` on.
-    pub fn own_news_from(&self, index: IntervalIndex) -> News {
-        News {
+    pub fn own_news_from(&self, index: IntervalIndex) -> WriteNotices {
+        WriteNotices {
             time: self.time.clone(),
             lamport: self.lamport,
             intervals: self.log.of_node_from(self.me, index).cloned().collect(),
@@ -502,7 +502,7 @@ impl Lazy {
 
     /// Applies what a releaser told and was [checked](Lazy::check). The worker must be in a call
     /// that takes its token mutably.
-    pub fn apply(&mut self, news: &News, records: Vec<Record>, out: &mut Commands) {
+    pub fn apply(&mut self, news: &WriteNotices, records: Vec<Record>, out: &mut Commands) {
         debug_assert!(
             self.dirty.is_empty() && !self.arrays.is_dirty(),
             "an acquire begins with the end of an interval"
@@ -553,7 +553,7 @@ impl Lazy {
     /// All have met at a barrier and told each other everything: forgets the intervals, which
     /// every node has seen. What was told there ends with `told`; processes of this node may have
     /// gone on since it arrived.
-    pub fn met(&mut self, told: &News) {
+    pub fn met(&mut self, told: &WriteNotices) {
         self.log.forget_up_to(&told.time);
         self.seen_by_all.merge(&told.time);
         self.races.seen_by_all(&told.time);

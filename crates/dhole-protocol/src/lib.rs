@@ -11,8 +11,8 @@
 //! - all of it for *arrays* too, element by element, so that nodes may write one page at once;
 //! - *locks* with a manager that passes requests on to the last holder, and the central
 //!   *barrier* of 2(n-1) messages; both carry write notices;
-//! - *read-write locks* and *semaphores*, gates that a manager opens in the order of asking, and
-//!   *conditions*, whose waiters are handed on with their lock;
+//! - *read-write locks* and *semaphores*, sync objects that a manager grants in the order of
+//!   asking, and *conditions*, whose waiters are handed on with their lock;
 //! - *collection* of interval records that every node has seen, at barriers and by gossip on
 //!   lock messages, so that nothing grows with time;
 //! - *races*, found from what each node knows of its own writes;
@@ -53,7 +53,6 @@ mod copyset;
 mod effects;
 mod error;
 mod freeing;
-mod gate;
 pub mod group;
 mod handed_out;
 mod home;
@@ -69,16 +68,17 @@ mod notice_delta;
 mod object_table;
 pub mod objects;
 mod page_command;
-mod passage;
 mod pending_fetches;
 mod protocol;
+mod quiescence_detection;
+mod quiescence_probe;
 mod race;
 mod races;
 mod ranges;
-mod stall;
-mod stall_probe;
 mod switch;
 mod sync_id;
+mod sync_object;
+mod sync_objects;
 mod transfer;
 mod treadmarks;
 mod update;
@@ -99,7 +99,7 @@ pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
 pub use handed_out::HandedOut;
-pub use interval::{Base, Interval, News, Untold};
+pub use interval::{Base, Interval, Untold, WriteNotices};
 pub use interval_log::LogLimits;
 pub use lazy::MOST_BESIDE;
 pub use message::{AbortReason, DecodeError, Message, Short, Waiting};
@@ -108,13 +108,13 @@ pub use notice_delta::Reach;
 pub use page_command::{
     Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,
 };
-pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
+pub use quiescence_probe::{QuiescenceProbe, Round as QuiescenceRound};
 pub use race::{Race, Raced, RacingWrite};
 pub use races::{Changed, Races};
 pub use ranges::Ranges;
-pub use stall_probe::{Round as StallRound, Stall};
 pub use sync_id::{BarrierId, LockId};
+pub use sync_object::{ConditionId, RwLockId, SemaphoreId, SyncObject};
 pub use transfer::{
     Fetch, FetchReply, Flushed, FlushedAt, Follow, FollowedReferences, MOST_ALONG, Pushed, Reply,
     Sent, SentList, Wanted, WantedList,

@@ -9,7 +9,8 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use crate::error::ProtocolError;
 use crate::{ConditionId, LockId, Waiting};
 
-/// Locks that one node manages, and gates of each kind: whoever asks for another is not believed.
+/// Locks that one node manages, and sync objects of each kind. A node that asks for one more is not
+/// believed.
 pub(crate) const MOST_MANAGED: usize = 1 << 22;
 
 /// With so many records, or twice what was left the last time, a node drops those of locks that

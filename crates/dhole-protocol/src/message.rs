@@ -12,13 +12,13 @@ use crate::barrier::BarrierRound;
 use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
 use crate::handed_out::HandedOut;
-use crate::interval::{News, Untold};
+use crate::interval::{Untold, WriteNotices};
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
-use crate::passage::{ConditionId, Passage};
+use crate::quiescence_probe::QuiescenceProbe;
 use crate::race::Raced;
-use crate::stall_probe::Stall;
 use crate::sync_id::{BarrierId, LockId};
+use crate::sync_object::{ConditionId, SyncObject};
 use crate::transfer::{Fetch, FetchReply, Flushed, FlushedAt, Pushed};
 use crate::waiting::{Waiter, WaitingFor};
 use dhole_wire::Wire;
@@ -72,19 +72,19 @@ pub enum AbortReason {
     /// Whether it asks a number for an operation, which its sender may only have started: it goes
     /// lazily, and its sender notifies the receiver before it waits.
     pub fn is_started() -> bool = false,
-    /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of the
-    /// message.
+    /// Whether a wait for a lock, at a barrier, at a sync object or on a condition may end because
+    /// of the message.
     pub(crate) fn may_end_a_wait() -> bool = false,
     /// Whether the message brings what its receiver's worker waits for.
     pub(crate) fn ends_a_wait() -> bool = false,
     /// Whether gossip may be told beside it.
-    pub(crate) fn may_carry_gossip() -> bool = false,
+    pub(crate) fn can_piggyback() -> bool = false,
     /// Whether what its sender did with objects happened before what the receiver does next, or
     /// before what others do whom the receiver tells: such a message has to say up to where the
     /// order of the objects had come ([`After`](Message::After)).
     pub fn passes_order_on() -> bool = false,
     /// What the message tells of intervals.
-    pub fn news() -> Option<&News> = None,
+    pub fn news() -> Option<&WriteNotices> = None,
     /// What makes no sense in a cluster of `nodes`, whatever has happened there. Messages about
     /// objects are checked by the objects, which know the sender.
     pub(crate) fn check(nodes: usize) -> Result<(), &'static str> = Ok(()),
@@ -330,7 +330,7 @@ pub enum Message {
     /// Asks a lock's manager for the lock.
     #[message(
         kind = MessageKind::LockRequest,
-        may_end_a_wait, may_carry_gossip,
+        may_end_a_wait, can_piggyback,
         check = check::time(time, nodes),
     )]
     LockRequest {
@@ -342,7 +342,7 @@ pub enum Message {
     /// The manager passes a request on to the node that asked last before.
     #[message(
         kind = MessageKind::LockForward,
-        may_end_a_wait, may_carry_gossip,
+        may_end_a_wait, can_piggyback,
         check = check::request(*requester, time, nodes),
     )]
     LockForward {
@@ -356,7 +356,7 @@ pub enum Message {
     /// The lock.
     #[message(
         kind = MessageKind::LockGrant, notify = Notify::Lazy,
-        may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
+        may_end_a_wait, ends_a_wait, can_piggyback, passes_order_on,
         news = Some(news),
         check = check::granted(news, waiting, nodes),
     )]
@@ -364,7 +364,7 @@ pub enum Message {
         /// The lock.
         lock: LockId,
         /// What happened before the release.
-        news: Box<News>,
+        news: Box<WriteNotices>,
         /// Who waits on the lock's conditions, the longest first.
         waiting: Vec<Waiting>,
     },
@@ -374,15 +374,15 @@ pub enum Message {
         /// The condition.
         condition: ConditionId,
     },
-    /// Asks a gate's manager to let a node pass.
+    /// Asks the manager of a read-write lock or a semaphore for it.
     #[message(
-        kind = MessageKind::GateRequest,
-        may_end_a_wait, may_carry_gossip,
+        kind = MessageKind::SyncRequest,
+        may_end_a_wait, can_piggyback,
         check = check::time(time, nodes),
     )]
-    GateRequest {
+    SyncRequest {
         /// Through what.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Which of the asker's waits this is; the grant repeats it.
         wait: u64,
         /// What the asker has seen.
@@ -390,13 +390,13 @@ pub enum Message {
     },
     /// The manager asks a node whose release the requester has not seen to tell it the news.
     #[message(
-        kind = MessageKind::GateForward,
-        may_end_a_wait, may_carry_gossip, passes_order_on,
+        kind = MessageKind::SyncForward,
+        may_end_a_wait, can_piggyback, passes_order_on,
         check = check::request(*requester, time, nodes),
     )]
-    GateForward {
+    SyncForward {
         /// Through what the requester passes.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Who passes.
         requester: NodeId,
         /// Which of its waits.
@@ -408,30 +408,30 @@ pub enum Message {
     },
     /// Lets a node pass, when as many have come as each says.
     #[message(
-        kind = MessageKind::GateGrant, notify = Notify::Lazy,
-        may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
+        kind = MessageKind::SyncGrant, notify = Notify::Lazy,
+        may_end_a_wait, ends_a_wait, can_piggyback, passes_order_on,
         news = Some(news),
         check = news.check(nodes),
     )]
-    GateGrant {
+    SyncGrant {
         /// Through what.
-        passage: Passage,
+        sync_object: SyncObject,
         /// Which of the receiver's waits ends.
         wait: u64,
         /// How many grants there are.
         parts: u32,
         /// What happened before the sender's release.
-        news: Box<News>,
+        news: Box<WriteNotices>,
     },
-    /// Gives something back to a gate.
+    /// Releases a read-write lock, or permits of a semaphore.
     #[message(
-        kind = MessageKind::GateRelease,
-        may_end_a_wait, may_carry_gossip, passes_order_on,
+        kind = MessageKind::SyncRelease,
+        may_end_a_wait, can_piggyback, passes_order_on,
         check = check::time(time, nodes),
     )]
-    GateRelease {
+    SyncRelease {
         /// What.
-        passage: Passage,
+        sync_object: SyncObject,
         /// What the sender has seen.
         time: VectorTime,
         /// Where in the program.
@@ -448,7 +448,7 @@ pub enum Message {
         /// Which one.
         barrier: BarrierId,
         /// The node's own intervals since the last barrier.
-        news: Box<News>,
+        news: Box<WriteNotices>,
         /// Where in the program.
         site: CallSite,
         /// The node's memory for diffs is full.
@@ -467,7 +467,7 @@ pub enum Message {
         /// Which one.
         barrier: BarrierId,
         /// What the receiver lacks.
-        news: Box<News>,
+        news: Box<WriteNotices>,
         /// Diffs are collected next.
         collect: bool,
         /// How many of the next barriers of the program begin with
@@ -522,8 +522,8 @@ pub enum Message {
         site: Option<CallSite>,
     },
     /// Looks whether all nodes wait and none can be woken.
-    #[message(kind = MessageKind::Probe, check = check::stall(it, nodes))]
-    Stall(Box<Stall>),
+    #[message(kind = MessageKind::Probe, check = check::quiescence_probe(it, nodes))]
+    QuiescenceProbe(Box<QuiescenceProbe>),
     /// The receiver is on a cycle of the wait-for graph.
     #[message(kind = MessageKind::Deadlock, check = check::waiters(cycle.iter(), nodes))]
     Deadlock {
@@ -555,7 +555,7 @@ pub enum Message {
     /// A value of a collective; its bytes are the payload.
     #[message(
         kind = MessageKind::Collective, notify = Notify::Lazy,
-        may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
+        may_end_a_wait, ends_a_wait, can_piggyback, passes_order_on,
         news = Some(&it.news),
         check = it.news.check(nodes),
     )]
@@ -572,7 +572,7 @@ impl Message {
     }
 
     /// What the message tells of intervals, also as one that is multicast.
-    pub fn told(&self) -> Option<&News> {
+    pub fn told(&self) -> Option<&WriteNotices> {
         match self {
             Message::Objects(message) => message.told(),
             message => message.news(),
@@ -581,6 +581,6 @@ impl Message {
 
     /// Bytes of write notices in the message.
     pub fn notice_bytes(&self) -> u64 {
-        self.told().map_or(0, News::notice_bytes)
+        self.told().map_or(0, WriteNotices::notice_bytes)
     }
 }

@@ -9,17 +9,17 @@ use crate::collective::Collectives;
 use crate::command::{Command, Commands, Event, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
-use crate::gate::{Gates, Request};
 use crate::home::Flush;
 use crate::ids::Ids;
 use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lazy::arrays::home::ElementFlush;
 use crate::lock::{Acquired, Locks, Passed};
-use crate::stall::Traffic;
-use crate::stall_probe::Stall;
+use crate::quiescence_detection::Traffic;
+use crate::quiescence_probe::QuiescenceProbe;
+use crate::sync_objects::{Request, SyncObjects};
 use crate::wait_for::{Edges, Probe, WaitFor};
-use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
+use crate::{Changed, LockId, Message, Races, SyncObject, WaitingFor};
 
 mod along;
 mod barrier;
@@ -38,7 +38,7 @@ pub struct Protocol {
     lazy: Lazy,
     locks: Locks,
     barrier: Barrier,
-    gates: Gates,
+    sync_objects: SyncObjects,
     ids: Ids,
     collectives: Collectives,
     wait_for: WaitFor,
@@ -68,7 +68,7 @@ impl Protocol {
             lazy: Lazy::new(me, nodes, limits, races),
             locks: Locks::new(me, nodes),
             barrier: Barrier::new(me, nodes),
-            gates: Gates::new(me, nodes),
+            sync_objects: SyncObjects::new(me, nodes),
             ids: Ids::new(me),
             collectives: Collectives::new(me, nodes),
             wait_for: WaitFor::new(me),
@@ -127,8 +127,8 @@ impl Protocol {
             Event::Pages(event) => self.lazy.page_event(event, out)?,
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
-            Event::Enter { passage, site } => self.enter(passage, site, out)?,
-            Event::Leave { passage, site } => self.leave(passage, site, out)?,
+            Event::Enter { sync_object, site } => self.enter(sync_object, site, out)?,
+            Event::Leave { sync_object, site } => self.leave(sync_object, site, out)?,
             Event::WaitOn { condition, site } => self.wait_on(condition, site, out)?,
             Event::Notify {
                 condition,
@@ -200,7 +200,7 @@ impl Protocol {
     fn edges(&self) -> Edges<'_> {
         Edges {
             locks: &self.locks,
-            gates: &self.gates,
+            sync_objects: &self.sync_objects,
             barrier: &self.barrier,
             collectives: &self.collectives,
         }
@@ -215,7 +215,7 @@ impl Protocol {
             return;
         };
         if self.wait_for.asks_for_a_stall() {
-            let message = Message::Stall(Box::new(Stall::begin(self.me)));
+            let message = Message::QuiescenceProbe(Box::new(QuiescenceProbe::begin(self.me)));
             let to = self.traffic.next_left(0);
             out.push(Command::Send { to, message });
         }
@@ -289,10 +289,10 @@ impl Protocol {
         self.locks.kept()
     }
 
-    /// What this node keeps as a manager of gates: records of read-write locks, and releases of
-    /// locks and semaphores, with what their nodes had seen. Neither grows over barriers.
-    pub fn gate_records_kept(&self) -> [usize; 2] {
-        self.gates.kept()
+    /// What this node keeps as a manager of sync objects: records of read-write locks, and releases
+    /// of locks and semaphores, with what their nodes had seen. Neither grows over barriers.
+    pub fn sync_records_kept(&self) -> [usize; 2] {
+        self.sync_objects.kept()
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
@@ -388,8 +388,8 @@ impl Protocol {
     }
 
     /// The read-write locks that this node holds, and where they were acquired.
-    pub fn held_gates(&self) -> impl Iterator<Item = (Passage, CallSite)> {
-        self.gates.held()
+    pub fn held_sync_objects(&self) -> impl Iterator<Item = (SyncObject, CallSite)> {
+        self.sync_objects.held()
     }
 
     /// Whether the worker wrote objects that have a home since they were last flushed. Then an
@@ -709,29 +709,29 @@ impl Protocol {
                 }
                 Ok(())
             }
-            Message::Stall(stall) => {
+            Message::QuiescenceProbe(probe) => {
                 if let Some(me) = self.wait_for.current() {
                     let nodes = self.lazy.time().nodes();
                     let parked = self.wait_for.parked();
-                    stall.visit(me, parked, &self.traffic, nodes, out);
+                    probe.visit(me, parked, &self.traffic, nodes, out);
                 }
                 Ok(())
             }
             Message::Notify { condition } => self.notified(from, condition, out),
-            Message::GateRequest {
-                passage,
+            Message::SyncRequest {
+                sync_object,
                 wait,
                 time,
-            } => self.gate_request(passage, from, wait, time, out),
-            Message::GateForward {
-                passage,
+            } => self.sync_request(sync_object, from, wait, time, out),
+            Message::SyncForward {
+                sync_object,
                 requester,
                 wait,
                 time,
                 parts,
             } => {
                 let request = Request {
-                    passage,
+                    sync_object,
                     requester,
                     wait,
                     time,
@@ -739,17 +739,17 @@ impl Protocol {
                 self.tell(&request, parts, out);
                 Ok(())
             }
-            Message::GateGrant {
-                passage,
+            Message::SyncGrant {
+                sync_object,
                 wait,
                 parts,
                 news,
-            } => self.gate_grant(from, (passage, wait, parts), &news, out),
-            Message::GateRelease {
-                passage,
+            } => self.sync_grant(from, (sync_object, wait, parts), &news, out),
+            Message::SyncRelease {
+                sync_object,
                 time,
                 site,
-            } => self.gate_release(passage, from, &time, site, out),
+            } => self.sync_release(sync_object, from, &time, site, out),
             Message::Collective(message) => self.collected(from, *message, out),
             Message::Objects(_) | Message::After { .. } => {
                 let what = "a message about objects to a node that has none";
@@ -770,7 +770,8 @@ impl Protocol {
     }
 
     /// The worker goes on without what it waits for, and will never wait for a lock, at a barrier
-    /// or a gate, or on a condition again. What it was to get may be on its way all the same.
+    /// or a sync object, or on a condition again. What it was to get may be on its way all the
+    /// same.
     pub fn give_up(&mut self) {
         self.wait_for.end();
         self.over = true;

@@ -26,7 +26,7 @@ use smallvec::SmallVec;
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
 use crate::page_command::{DiffId, PageCommand, PageEvent, PagesOf, WantedDiffs, WrittenPages};
-use crate::{Interval, Message, News};
+use crate::{Interval, Message, WriteNotices};
 
 use collect::Memory;
 use page::{Kept, Known, Page, Twin, Writer};
@@ -117,7 +117,7 @@ impl TreadMarks {
     }
 
     /// Whether news names only pages that this node may have.
-    pub fn check_news(&self, news: &News) -> Result<(), &'static str> {
+    pub fn check_news(&self, news: &WriteNotices) -> Result<(), &'static str> {
         let of_pages = news.intervals.iter().filter_map(|one| one.pages.as_ref());
         let mut ranges = of_pages.flat_map(|pages| &pages.ranges);
         ranges.try_for_each(|range| self.check(*range))

@@ -11,7 +11,7 @@
 //! same cycle: if every node on it is still in the very same wait, all of them waited at one
 //! moment, and since none of them can have released anything meanwhile, the cycle is real. Its
 //! nodes' waits then end with an error. Who waits for what any node may bring asks whether all
-//! nodes wait (`stall`).
+//! nodes wait (`quiescence_detection`).
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use dhole_model::{CallSite, NodeId};
 use crate::barrier::{Barrier, MANAGER};
 use crate::collective::Collectives;
 use crate::command::{Command, Commands};
-use crate::gate::Gates;
 use crate::lock::Locks;
+use crate::sync_objects::SyncObjects;
 use crate::{BarrierId, Message, Waiter, WaitingFor};
 
 /// One node's place in the graph.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct WaitFor {
     me: NodeId,
-    /// The wait that the worker is in, if it waits for a lock, at a barrier or a gate, or on a
-    /// condition.
+    /// The wait that the worker is in, if it waits for a lock, at a barrier or a sync object, or on
+    /// a condition.
     current: Option<Waiter>,
     /// Numbers the waits.
     waits: u64,
@@ -37,12 +37,12 @@ pub(crate) struct WaitFor {
     parked: Vec<Waiter>,
 }
 
-/// What a node knows of locks, gates, the barrier and collectives: where the edges of the graph
-/// are.
+/// What a node knows of locks, sync objects, the barrier and collectives: where the edges of the
+/// graph are.
 #[derive(Clone, Copy)]
 pub(crate) struct Edges<'a> {
     pub locks: &'a Locks,
-    pub gates: &'a Gates,
+    pub sync_objects: &'a SyncObjects,
     pub barrier: &'a Barrier,
     pub collectives: &'a Collectives,
 }
@@ -125,7 +125,7 @@ impl WaitFor {
     pub fn pass_on(&self, probe: Probe, of: WaitingFor, edges: Edges<'_>, out: &mut Commands) {
         let Edges {
             locks,
-            gates,
+            sync_objects,
             barrier,
             collectives,
         } = edges;
@@ -147,9 +147,9 @@ impl WaitFor {
                     .filter(|node| next.is_none_or(|next| next == *node))
                     .collect()
             }
-            WaitingFor::Gate(passage) => {
-                let awaited = |lock| gates.awaited_by(lock, last.node);
-                let holders = passage.rw_lock().map(awaited);
+            WaitingFor::SyncObject(sync_object) => {
+                let awaited = |lock| sync_objects.awaited_by(lock, last.node);
+                let holders = sync_object.rw_lock().map(awaited);
                 let next = probe.next_to_confirm();
                 let holders = holders.into_iter().flatten();
                 holders
@@ -192,9 +192,9 @@ impl WaitFor {
             .last()
             .is_some_and(|last| match last.waiting_for {
                 WaitingFor::Lock(lock) => edges.locks.is_next(lock, last.node),
-                WaitingFor::Gate(passage) => passage
+                WaitingFor::SyncObject(sync_object) => sync_object
                     .rw_lock()
-                    .is_some_and(|lock| edges.gates.holds(lock)),
+                    .is_some_and(|lock| edges.sync_objects.holds(lock)),
                 // What it said in a round may be on its way.
                 WaitingFor::Barrier(barrier) => {
                     let told = matches!(barrier, BarrierId::Program(_))
@@ -275,7 +275,7 @@ impl WaitFor {
             WaitingFor::Barrier(_) => Some(MANAGER),
             WaitingFor::Collective(_) => Some(self.me),
             _ if waiting_for.any_node_may_end_it() => None,
-            WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
+            WaitingFor::SyncObject(sync_object) => Some(edges.sync_objects.manager(sync_object)),
             WaitingFor::Condition(_)
             | WaitingFor::Operation(_)
             | WaitingFor::Process(_)

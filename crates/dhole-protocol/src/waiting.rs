@@ -7,8 +7,8 @@ use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::collective_call::CollectiveWait;
-use crate::passage::{ConditionId, Passage};
 use crate::sync_id::{BarrierId, LockId};
+use crate::sync_object::{ConditionId, SyncObject};
 
 /// What a node waits for, as an edge of the wait-for graph.
 #[derive(
@@ -20,7 +20,7 @@ pub enum WaitingFor {
     /// A barrier that not all nodes have reached.
     Barrier(BarrierId),
     /// A read-write lock that others hold, or a permit.
-    Gate(Passage),
+    SyncObject(SyncObject),
     /// A condition that another node has to notify.
     Condition(ConditionId),
     /// An operation, until it was executed.
@@ -134,7 +134,7 @@ impl WaitingFor {
         matches!(
             self,
             WaitingFor::Condition(_)
-                | WaitingFor::Gate(Passage::Permit(_))
+                | WaitingFor::SyncObject(SyncObject::Permit(_))
                 | WaitingFor::Operation(_)
                 | WaitingFor::Process(_)
                 | WaitingFor::Begin(_)
@@ -171,7 +171,9 @@ impl fmt::Display for Waiter {
                 write!(f, "{node} waits at the end of the run")
             }
             WaitingFor::Barrier(barrier) => write!(f, "{node} waits at {barrier} at {site}"),
-            WaitingFor::Gate(passage) => write!(f, "{node} waits for {passage} at {site}"),
+            WaitingFor::SyncObject(sync_object) => {
+                write!(f, "{node} waits for {sync_object} at {site}")
+            }
             WaitingFor::Condition(condition) => write!(f, "{node} waits on {condition} at {site}"),
             WaitingFor::Operation(operation) => write!(f, "{node} waits for {operation} at {site}"),
             WaitingFor::Process(process) => write!(f, "{node} waits for {process}, at {site}"),

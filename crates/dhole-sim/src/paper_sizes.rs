@@ -14,8 +14,8 @@ use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
 };
 use dhole_protocol::{
-    AbortReason, BarrierRound, FlushedAt, Gossip, Interval, Message, News, Passage, Raced, Ranges,
-    Stall, StallRound, Waiter, WaitingFor,
+    AbortReason, BarrierRound, FlushedAt, Gossip, Interval, Message, QuiescenceProbe,
+    QuiescenceRound, Raced, Ranges, SyncObject, Waiter, WaitingFor, WriteNotices,
 };
 use dhole_wire::{Wire, WireAs};
 
@@ -42,7 +42,7 @@ pub fn notice_bytes(message: &Message) -> u64 {
     message.told().map_or(0, notices)
 }
 
-fn notices(news: &News) -> u64 {
+fn notices(news: &WriteNotices) -> u64 {
     news.intervals.iter().map(|it| interval(it)).sum()
 }
 
@@ -70,7 +70,7 @@ fn interval(interval: &Interval) -> u64 {
     fixed + first + ranges(&interval.written) + base + elements + freed + pages
 }
 
-fn news(news: &News) -> u64 {
+fn news(news: &WriteNotices) -> u64 {
     vector(&news.time) + LAMPORT + COUNT + notices(news)
 }
 
@@ -85,10 +85,10 @@ fn flushed_at(at: &Option<Arc<FlushedAt>>) -> u64 {
         .map_or(0, |at| vector(&at.time) + SITE * at.sites.len() as u64)
 }
 
-fn passage(passage: Passage) -> u64 {
-    match passage {
-        Passage::Read(_) | Passage::Write(_) => 1 + 8,
-        Passage::Permit(_) => 1 + 8 + 4,
+fn sync_object(sync_object: SyncObject) -> u64 {
+    match sync_object {
+        SyncObject::Read(_) | SyncObject::Write(_) => 1 + 8,
+        SyncObject::Permit(_) => 1 + 8 + 4,
     }
 }
 
@@ -99,7 +99,7 @@ fn raced(raced: Raced) -> u64 {
 fn waiting_for(what: WaitingFor) -> u64 {
     1 + match what {
         WaitingFor::Lock(_) | WaitingFor::Barrier(_) => 8,
-        WaitingFor::Gate(it) => passage(it),
+        WaitingFor::SyncObject(it) => sync_object(it),
         WaitingFor::Condition(_) => 16,
         WaitingFor::Operation(operation) => 16 + operation.made.map_or(0, |_| SITE),
         WaitingFor::Begin(_) => 8,
@@ -115,15 +115,15 @@ fn waiters(waiters: &[Waiter]) -> u64 {
         .sum()
 }
 
-fn stall(stall: &Stall) -> u64 {
+fn quiescence_probe(probe: &QuiescenceProbe) -> u64 {
     const SENT_AND_RECEIVED: u64 = 8 + 8;
     const OBJECT_AND_SITE: u64 = 8 + SITE;
-    let round = |round: &StallRound| {
+    let round = |round: &QuiescenceRound| {
         let waits = waiters(&round.waiters) + waiters(&round.beside);
         SENT_AND_RECEIVED + waits + NODE * round.without.len() as u64
     };
-    let made = OBJECT_AND_SITE * stall.made.len() as u64;
-    NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round) + made
+    let made = OBJECT_AND_SITE * probe.made.len() as u64;
+    NODE + round(&probe.round) + probe.first.as_ref().map_or(0, round) + made
 }
 
 /// Bytes of a message without its payload.
@@ -203,21 +203,27 @@ pub fn message_bytes(message: &Message) -> u64 {
             LOCK + news(it) + CONDITION_AND_NODE * waiting.len() as u64
         }
         Message::Notify { .. } => LOCK + 8,
-        Message::GateRequest {
-            passage: it, time, ..
-        } => passage(*it) + WAIT + vector(time),
-        Message::GateForward {
-            passage: it, time, ..
-        } => passage(*it) + NODE + WAIT + PARTS + vector(time),
-        Message::GateGrant {
-            passage: it,
+        Message::SyncRequest {
+            sync_object: it,
+            time,
+            ..
+        } => sync_object(*it) + WAIT + vector(time),
+        Message::SyncForward {
+            sync_object: it,
+            time,
+            ..
+        } => sync_object(*it) + NODE + WAIT + PARTS + vector(time),
+        Message::SyncGrant {
+            sync_object: it,
             news: told,
             ..
-        } => passage(*it) + WAIT + PARTS + news(told),
-        Message::GateRelease {
-            passage: it, time, ..
-        } => passage(*it) + SITE + vector(time),
-        Message::Stall(it) => stall(it),
+        } => sync_object(*it) + WAIT + PARTS + news(told),
+        Message::SyncRelease {
+            sync_object: it,
+            time,
+            ..
+        } => sync_object(*it) + SITE + vector(time),
+        Message::QuiescenceProbe(it) => quiescence_probe(it),
         // Bits of the barrier's number say whether the node is full and whether it has news.
         Message::BarrierArrive { news: it, .. } => BARRIER + SITE + news(it),
         Message::BarrierRound(BarrierRound { site, .. }) => {
@@ -265,7 +271,7 @@ fn optional_time(time: &Option<VectorTime>) -> u64 {
     FLAG + time.as_ref().map_or(0, vector)
 }
 
-fn optional_news(told: &Option<Arc<News>>) -> u64 {
+fn optional_news(told: &Option<Arc<WriteNotices>>) -> u64 {
     told.as_ref().map_or(0, |told| news(told))
 }
 

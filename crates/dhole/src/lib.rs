@@ -134,8 +134,8 @@ pub mod ids {
         Elements, IntervalIndex, ObjectId, Oid, OidRange, PageId, VectorTime, Version,
     };
     pub use dhole_node::{
-        AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, Passage, RwLockId,
-        SemaphoreId, Started, Unbegun, WaitingFor,
+        AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, RwLockId, SemaphoreId,
+        Started, SyncObject, Unbegun, WaitingFor,
     };
 }
 

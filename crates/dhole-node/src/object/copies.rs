@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Refusal, Saved, Tried};
-use dhole_protocol::{News, Protocol};
+use dhole_protocol::{Protocol, WriteNotices};
 use rustc_hash::FxHashMap;
 
 use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType, encode};
@@ -268,7 +268,7 @@ impl Host for Hosting<'_> {
         self.protocol.has_news_for(seen)
     }
 
-    fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>> {
+    fn news_since(&self, seen: &VectorTime) -> Option<Arc<WriteNotices>> {
         self.protocol.news_for(seen)
     }
 }

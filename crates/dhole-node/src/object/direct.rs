@@ -13,7 +13,7 @@ use std::sync::Arc;
 use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
 use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
-use dhole_protocol::{News, ProtocolError};
+use dhole_protocol::{ProtocolError, WriteNotices};
 
 use super::copies::{Hosting, MOST_KEPT};
 use crate::node::State;
@@ -51,7 +51,7 @@ struct Counted {
 }
 
 #[inline]
-fn notice_bytes(news: &Option<Arc<News>>) -> u64 {
+fn notice_bytes(news: &Option<Arc<WriteNotices>>) -> u64 {
     news.as_ref().map_or(0, |news| news.notice_bytes())
 }
 

@@ -9,8 +9,8 @@ use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
-    Bytes, MOST_CALLS, Numbered, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
-    Outcome, PackedResults, Refusal, Start, check_group,
+    Bytes, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
+    PackedResults, Refusal, SequenceMap, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError, Waiter};
 use dhole_wire::Wire;
@@ -47,7 +47,7 @@ pub(crate) struct ObjectsHere {
     first_finished: Option<(u64, Outcome)>,
     finished: FxHashMap<u64, Outcome>,
     /// Calls that were started, until they are over and looked after.
-    pub(super) started: Numbered<Started>,
+    pub(super) started: SequenceMap<Started>,
     /// Those of them that nobody will look after, since they were last looked for.
     abandoned: AbandonedCalls,
     /// Those that failed of them.
@@ -145,7 +145,7 @@ impl ObjectsHere {
             last_met: (None, 0),
             named: FxHashMap::default(),
             made: FxHashMap::default(),
-            started: Numbered::default(),
+            started: SequenceMap::default(),
             abandoned: AbandonedCalls::new(),
             unseen: Vec::new(),
             awaited: None,

@@ -3,7 +3,7 @@
 use dhole_heap::MonitorCall;
 use dhole_model::NodeId;
 use dhole_protocol::objects::{ObjectsEvent, Refusal};
-use dhole_protocol::{Event, Message, News};
+use dhole_protocol::{Event, Message, WriteNotices};
 
 use super::turns::{Next, Parked};
 use crate::ended::Ended;
@@ -26,7 +26,8 @@ impl State {
     }
 
     fn holds_anything(&self) -> bool {
-        self.protocol.held_locks().next().is_some() || self.protocol.held_gates().next().is_some()
+        self.protocol.held_locks().next().is_some()
+            || self.protocol.held_sync_objects().next().is_some()
     }
 }
 
@@ -165,7 +166,7 @@ impl Link<'_> {
     pub(crate) fn after_the_barrier(
         &self,
         call: &mut MonitorCall<'_, State>,
-        news: &News,
+        news: &WriteNotices,
     ) -> Result<(), Box<Failure>> {
         loop {
             let state = call.split().1;

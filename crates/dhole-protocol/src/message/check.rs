@@ -12,10 +12,10 @@ use crate::interval::Untold;
 use crate::objects::MOST_BEGUN;
 use crate::page_command::{Applied, PagesOf, SentDiff};
 use crate::pending_fetches::MOST_WANTED;
+use crate::quiescence_probe::QuiescenceProbe;
 use crate::race::Raced;
-use crate::stall_probe::Stall;
 use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG};
-use crate::{FlushedAt, Interval, Message, News, Waiter};
+use crate::{FlushedAt, Interval, Message, Waiter, WriteNotices};
 
 /// What makes no sense, if anything.
 type Checked = Result<(), &'static str>;
@@ -24,7 +24,7 @@ type Checked = Result<(), &'static str>;
 /// an object has room for, so that a node may count on from any of them.
 const LAMPORT_END: u64 = 1 << 46;
 
-impl News {
+impl WriteNotices {
     /// What makes no sense in a cluster of `nodes`.
     pub(crate) fn check(&self, nodes: usize) -> Checked {
         time(&self.time, nodes)?;
@@ -180,18 +180,18 @@ pub(super) fn waiters<'a>(waiters: impl IntoIterator<Item = &'a Waiter>, nodes: 
     check_nodes(waiters.into_iter().map(|waiter| waiter.node), nodes, what)
 }
 
-pub(super) fn stall(stall: &Stall, nodes: usize) -> Checked {
-    let rounds = stall.first.iter().chain([&stall.round]);
-    let asker = [stall.asker].into_iter();
+pub(super) fn quiescence_probe(probe: &QuiescenceProbe, nodes: usize) -> Checked {
+    let rounds = probe.first.iter().chain([&probe.round]);
+    let asker = [probe.asker].into_iter();
     check_nodes(asker, nodes, "an asker that is not in the cluster")?;
-    let waits = |round: &'_ crate::StallRound| round.waiters.len() + round.beside.len();
+    let waits = |round: &'_ crate::QuiescenceRound| round.waiters.len() + round.beside.len();
     if rounds
         .clone()
         .any(|round| waits(round) > nodes * (2 + MOST_BEGUN))
     {
         return Err("more waits than there may be processes");
     }
-    if stall.made.len() > stall.first.as_ref().map_or(0, waits) {
+    if probe.made.len() > probe.first.as_ref().map_or(0, waits) {
         return Err("more objects than are waited for");
     }
     waiters(
@@ -264,7 +264,7 @@ pub(super) fn request(requester: NodeId, at: &VectorTime, nodes: usize) -> Check
     }
 }
 
-pub(super) fn granted(news: &News, waiting: &[Waiting], nodes: usize) -> Checked {
+pub(super) fn granted(news: &WriteNotices, waiting: &[Waiting], nodes: usize) -> Checked {
     let waiting = waiting.iter().map(|waiting| waiting.node);
     check_nodes(waiting, nodes, "a waiter that is not in the cluster")?;
     news.check(nodes)
@@ -280,7 +280,7 @@ pub(super) fn raced(raced: &Raced) -> Checked {
 }
 
 pub(super) fn gossiped(gossip: &Gossip, carrier: &Message, nodes: usize) -> Checked {
-    match carrier.may_carry_gossip() {
+    match carrier.can_piggyback() {
         true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
         false => Err("gossip on a message that carries none"),
     }

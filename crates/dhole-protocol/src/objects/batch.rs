@@ -139,7 +139,7 @@ impl Objects {
         };
         batch.number = None;
         batch.unanswered += 1;
-        let (time, news) = self.tells_unheard(to, host);
+        let (time, news) = self.release_unheard_to(to, host);
         // The answer of one of them says that all was heard.
         if let Some(first) = calls.first() {
             self.pending.told(number, first, time.clone());

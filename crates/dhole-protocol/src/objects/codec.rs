@@ -10,7 +10,7 @@ use dhole_wire::{Tail, Wire, WireError};
 use super::call::{CallId, CallRef, Refusal};
 use super::message::ObjectsMessage;
 use super::ordered_codec::{self, length};
-use crate::News;
+use crate::WriteNotices;
 
 /// The first byte of a request. No other kind of message begins so: their numbers are less.
 const REQUEST: u8 = 0x80;
@@ -51,7 +51,7 @@ pub struct OperationRequest<'a> {
     /// What the caller has seen; `None` where that is what it said before.
     pub time: Option<VectorTime>,
     /// What happened before that the receiver may not know.
-    pub news: Option<Arc<News>>,
+    pub news: Option<Arc<WriteNotices>>,
 }
 
 /// What an operation came to, as [`ObjectsMessage::Reply`]. Its result lies elsewhere.
@@ -64,7 +64,7 @@ pub struct OperationReply<'a> {
     /// The last ordered message delivered to the sender.
     pub delivered: u64,
     /// What happened before that the caller may not know.
-    pub news: Option<Arc<News>>,
+    pub news: Option<Arc<WriteNotices>>,
 }
 
 impl From<OperationRequest<'_>> for ObjectsMessage {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::call::{Call, CallRef, Outcome, Refusal, Saved};
-use crate::News;
+use crate::WriteNotices;
 
 /// What trying an operation comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,5 +77,5 @@ pub trait Host {
     }
 
     /// What the worker has seen and someone at `seen` has not; `None` if that is nothing.
-    fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>>;
+    fn news_since(&self, seen: &VectorTime) -> Option<Arc<WriteNotices>>;
 }

@@ -8,7 +8,7 @@ use dhole_wire::Wire;
 use super::bytes::Bytes;
 use super::call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 use super::packed::{PackedCalls, PackedResults};
-use crate::News;
+use crate::WriteNotices;
 use crate::group::{Body, GroupMessage};
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
@@ -67,7 +67,7 @@ pub enum Ordered {
         /// What its caller has seen.
         time: Option<VectorTime>,
         /// What happened before it that may not be known everywhere.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// The object is kept elsewhere, or otherwise, from here on.
     Change {
@@ -89,7 +89,7 @@ pub enum Ordered {
         /// The calls that wait for their guards.
         blocked: Vec<Waiting>,
         /// What happened before that may not be known everywhere.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// The object is no more.
     Free {
@@ -125,7 +125,7 @@ pub enum Ordered {
         /// What it has made for all, if it is to do that.
         value: Option<Bytes>,
         /// What happened before that may not be known everywhere.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
 }
 
@@ -141,7 +141,7 @@ pub enum ObjectsMessage {
         /// What the caller has seen; `None` where that is what it said before.
         time: Option<VectorTime>,
         /// What happened before that the receiver may not know.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// Asks it to execute several, whose answer is sent when all were tried.
     Batch {
@@ -152,7 +152,7 @@ pub enum ObjectsMessage {
         /// As of a request.
         time: Option<VectorTime>,
         /// As of a request.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// Starts a process at the receiver; its end is the reply.
     Spawn {
@@ -161,7 +161,7 @@ pub enum ObjectsMessage {
         /// The last ordered message delivered to the sender.
         delivered: u64,
         /// What happened before that the receiver may not know.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// What a call came to.
     Reply {
@@ -172,7 +172,7 @@ pub enum ObjectsMessage {
         /// The last ordered message delivered to the sender.
         delivered: u64,
         /// What happened before that the caller may not know.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// What those calls of a batch came to that are over.
     BatchReply {
@@ -183,7 +183,7 @@ pub enum ObjectsMessage {
         /// As of a reply.
         delivered: u64,
         /// As of a reply.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// The object is not here (any more).
     Elsewhere {
@@ -220,7 +220,7 @@ pub enum ObjectsMessage {
         /// The calls that wait for their guards.
         blocked: Vec<Waiting>,
         /// What the sender's objects have been told, whole.
-        news: Option<Arc<News>>,
+        news: Option<Arc<WriteNotices>>,
     },
     /// The digests of a replica after each of its last operations.
     Digests {
@@ -252,7 +252,7 @@ impl Call {
 
 impl Ordered {
     /// What it tells of intervals.
-    pub fn news(&self) -> Option<&News> {
+    pub fn news(&self) -> Option<&WriteNotices> {
         match self {
             Ordered::Operate { news, .. }
             | Ordered::Install { news, .. }
@@ -322,7 +322,7 @@ impl ObjectsMessage {
     }
 
     /// What the message tells of intervals.
-    pub fn news(&self) -> Option<&News> {
+    pub fn news(&self) -> Option<&WriteNotices> {
         match self {
             ObjectsMessage::Request { news, .. }
             | ObjectsMessage::Batch { news, .. }
@@ -335,7 +335,7 @@ impl ObjectsMessage {
     }
 
     /// The same, or what it tells of them to all.
-    pub fn told(&self) -> Option<&News> {
+    pub fn told(&self) -> Option<&WriteNotices> {
         match self {
             ObjectsMessage::Group(message) => message.body().and_then(|body| body.news()),
             message => message.news(),

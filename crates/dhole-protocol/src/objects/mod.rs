@@ -33,7 +33,6 @@ mod host;
 mod message;
 mod node_loss;
 mod notices;
-mod numbered;
 mod ordered;
 pub mod ordered_codec;
 mod packed;
@@ -41,6 +40,7 @@ mod pending_calls;
 mod processes;
 mod remote;
 mod rendezvous;
+mod sequence_map;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,10 +59,10 @@ pub use entry::Place;
 pub use host::{Host, Tried};
 pub use message::{ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
-pub use numbered::Numbered;
 pub use packed::{PackedCalls, PackedResults};
 use pending_calls::PendingCalls;
 use rendezvous::Arrived;
+pub use sequence_map::SequenceMap;
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for
 /// one more.
@@ -368,7 +368,7 @@ impl Objects {
     }
 
     /// What operations told this node and someone who has seen `time` has not heard.
-    pub fn unlearned(&self, time: Option<&VectorTime>) -> Option<Arc<crate::News>> {
+    pub fn unlearned(&self, time: Option<&VectorTime>) -> Option<Arc<crate::WriteNotices>> {
         self.notices.since(time)
     }
 

@@ -12,7 +12,7 @@ use dhole_model::{NodeId, VectorTime};
 
 use crate::compaction::keep_newest;
 use crate::notice_delta::Record;
-use crate::{Interval, News};
+use crate::{Interval, WriteNotices};
 
 /// The intervals that operations told of, and that someone may not have seen.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -46,7 +46,7 @@ impl KnownNotices {
 
     /// Takes what an operation tells. Intervals that are missing before those that it tells are
     /// known to all: a log forgets no others.
-    pub fn hear(&mut self, news: &News) {
+    pub fn hear(&mut self, news: &WriteNotices) {
         for interval in &news.intervals {
             if interval.index > self.time.of(interval.node) {
                 self.time.see(interval.node, interval.index);
@@ -77,7 +77,7 @@ impl KnownNotices {
     }
 
     /// What someone who has seen `time`, or nothing, has not heard.
-    pub fn since(&self, time: Option<&VectorTime>) -> Option<Arc<News>> {
+    pub fn since(&self, time: Option<&VectorTime>) -> Option<Arc<WriteNotices>> {
         if !self.is_more(time) {
             return None;
         }
@@ -87,7 +87,7 @@ impl KnownNotices {
             let first = intervals.partition_point(|interval| interval.index <= seen);
             intervals.range(first..).cloned()
         });
-        Some(Arc::new(News {
+        Some(Arc::new(WriteNotices {
             time: self.time.clone(),
             lamport: self.lamport,
             intervals: intervals.collect(),

@@ -109,7 +109,7 @@ impl Objects {
                     Place::Here => {
                         self.acquire_due = true;
                         let time = time.as_ref().filter(|_| call.id.node != self.me);
-                        self.says_it_saw(call.id.node, time);
+                        self.merge_seen(call.id.node, time);
                         self.execute(call.by_ref(), host, out);
                     }
                     Place::Coming | Place::Spreading(_) => {

@@ -11,7 +11,7 @@ use dhole_wire::{Tail, Wire, WireError};
 
 use super::call::{Call, CallId};
 use super::message::Ordered;
-use crate::News;
+use crate::WriteNotices;
 use crate::group::{GroupMessage, Part, ViewId};
 
 /// The first byte of a write that is to be numbered. No other kind of message begins so: their
@@ -72,7 +72,7 @@ pub(super) fn length(notices: &[u8]) -> u32 {
 }
 
 /// What a write tells.
-type Notices<'m> = (&'m Option<VectorTime>, &'m Option<Arc<News>>);
+type Notices<'m> = (&'m Option<VectorTime>, &'m Option<Arc<WriteNotices>>);
 
 /// A write that is the whole body of a message.
 #[inline]

@@ -4,8 +4,8 @@
 use dhole_model::{NodeId, VectorTime};
 
 use super::call::{Call, CallRef};
-use super::numbered::Numbered;
 use super::packed::PackedCalls;
+use super::sequence_map::SequenceMap;
 
 /// The calls of this node that are under way at others.
 #[derive(Clone, Debug, Default)]
@@ -13,9 +13,9 @@ pub(super) struct PendingCalls {
     /// One that was asked for alone, mostly the only one: nothing is allocated for it.
     alone: Option<(u64, Alone)>,
     /// The others.
-    calls: Numbered<PendingCall>,
+    calls: SequenceMap<PendingCall>,
     /// Calls that go together, or went, until all are over.
-    batches: Numbered<Together>,
+    batches: SequenceMap<Together>,
     /// So many batches have begun.
     begun: u64,
 }

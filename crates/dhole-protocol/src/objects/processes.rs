@@ -21,7 +21,7 @@ impl Objects {
             out.push(ObjectsCommand::Finished { call, outcome });
             return;
         }
-        let (time, news) = self.tells(to, host);
+        let (time, news) = self.release_to(to, host);
         let number = start.by.number;
         self.pending.insert_once(to, number, time.clone());
         let message = ObjectsMessage::Spawn {
@@ -47,7 +47,7 @@ impl Objects {
             return;
         }
         self.hear_own(host);
-        self.says_it_saw(by.node, time.as_ref());
+        self.merge_seen(by.node, time.as_ref());
         self.reply(by, outcome.as_deref().map_err(Refusal::clone), out);
     }
 }

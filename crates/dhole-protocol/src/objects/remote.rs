@@ -11,7 +11,7 @@ use super::host::Host;
 use super::message::{ObjectsMessage, Strategy};
 use super::packed::PackedResults;
 use super::{Objects, ObjectsCommand, ObjectsEffects, Out};
-use crate::{News, ProtocolError};
+use crate::{ProtocolError, WriteNotices};
 
 impl Objects {
     /// Asks another node to execute a call of this node's worker.
@@ -22,7 +22,7 @@ impl Objects {
         host: &dyn Host,
         fx: &mut impl ObjectsEffects,
     ) {
-        let (time, news) = self.tells_unheard(to, host);
+        let (time, news) = self.release_unheard_to(to, host);
         self.pending.insert(to, call.into(), time.clone());
         let request = OperationRequest {
             call,
@@ -33,27 +33,27 @@ impl Objects {
         fx.call(to, request);
     }
 
-    /// As [`tells`](Objects::tells): nothing, where the other node has heard all that this one has
-    /// seen.
-    pub(super) fn tells_unheard(
+    /// As [`release_to`](Objects::release_to), but nothing if `node` has acquired all that this
+    /// node has seen.
+    pub(super) fn release_unheard_to(
         &mut self,
         node: NodeId,
         host: &dyn Host,
-    ) -> (Option<VectorTime>, Option<Arc<News>>) {
+    ) -> (Option<VectorTime>, Option<Arc<WriteNotices>>) {
         match host.has_news_since(self.told_to(node)) {
-            true => self.tells(node, host),
+            true => self.release_to(node, host),
             false => (None, None),
         }
     }
 
-    /// What this node has seen, and what of that another may not have heard, which it is told now.
-    /// What comes back leaves out all of it, and may be all that comes before this node tells
-    /// others what it has heard: there nothing may be missing then.
-    pub(super) fn tells(
+    /// What this node has seen, and the write notices that `node` may lack. A reply leaves these
+    /// out, and may arrive before this node releases to others what it has acquired. So none of
+    /// them may be missing here.
+    pub(super) fn release_to(
         &mut self,
         node: NodeId,
         host: &dyn Host,
-    ) -> (Option<VectorTime>, Option<Arc<News>>) {
+    ) -> (Option<VectorTime>, Option<Arc<WriteNotices>>) {
         self.hear_own(host);
         (host.time(), host.news_since(self.told_to(node)))
     }
@@ -183,11 +183,16 @@ impl Objects {
 
     /// Takes what a request tells of intervals. The caller takes whatever is answered for a sign
     /// that it was heard.
-    fn hears_request(&mut self, from: NodeId, time: Option<&VectorTime>, news: Option<Arc<News>>) {
+    fn hears_request(
+        &mut self,
+        from: NodeId,
+        time: Option<&VectorTime>,
+        news: Option<Arc<WriteNotices>>,
+    ) {
         if news.is_some() {
             self.hear(news);
         }
-        self.says_it_saw(from, time);
+        self.merge_seen(from, time);
     }
 
     fn take_reply(
@@ -292,7 +297,7 @@ impl Objects {
             }
             ObjectsMessage::Spawn { start, news, .. } => {
                 self.hear(news);
-                self.says_it_saw(from, start.time.as_ref());
+                self.merge_seen(from, start.time.as_ref());
                 out.push(ObjectsCommand::Start(start));
             }
             ObjectsMessage::Elsewhere {
@@ -341,7 +346,7 @@ impl Objects {
                 }
                 self.hear(news);
                 for Waiting { call, time } in &blocked {
-                    self.says_it_saw(call.id.node, time.as_ref());
+                    self.merge_seen(call.id.node, time.as_ref());
                 }
                 self.arrived(object, state, blocked, host, out);
             }
@@ -396,11 +401,12 @@ impl Objects {
         known
     }
 
-    /// What a node has seen, as it says: all that need not be told it with what comes of its calls.
-    /// It must have heard of all that itself, for it tells others no more than that: it has
-    /// where it [tells](Objects::tells) another node; and what it multicasts it hears of as all
-    /// others do, before which it takes no reply that tells of it.
-    pub(super) fn says_it_saw(&mut self, node: NodeId, time: Option<&VectorTime>) {
+    /// Merges `time` into the vector time that `node` is known to have seen. Replies to its calls
+    /// leave out write notices that this time covers. `node` must have acquired them all itself,
+    /// for it tells others no more than that. It has where it
+    /// [releases to](Objects::release_to) another node. What it multicasts it acquires as all
+    /// others do, before it takes a reply that rests on it.
+    pub(super) fn merge_seen(&mut self, node: NodeId, time: Option<&VectorTime>) {
         if let Some(time) = time {
             let told = self.told_by.entry(node);
             let told = told.or_insert_with(|| self.nothing.clone());
@@ -408,7 +414,7 @@ impl Objects {
         }
     }
 
-    pub(super) fn hear(&mut self, news: Option<Arc<News>>) {
+    pub(super) fn hear(&mut self, news: Option<Arc<WriteNotices>>) {
         if let Some(news) = news {
             self.notices.hear(&news);
         }

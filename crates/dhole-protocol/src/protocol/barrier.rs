@@ -11,7 +11,7 @@ use crate::command::{Command, Commands};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
 use crate::message::check;
-use crate::{BarrierId, Message, News, Untold, WaitingFor};
+use crate::{BarrierId, Message, Untold, WaitingFor, WriteNotices};
 
 impl Protocol {
     pub(super) fn arrive(
@@ -42,7 +42,7 @@ impl Protocol {
     fn tell_arrival(
         &mut self,
         barrier: BarrierId,
-        news: News,
+        news: WriteNotices,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
@@ -122,7 +122,7 @@ impl Protocol {
         self.barrier.depart_without_news();
         self.collectives.met();
         // Its processes may have done more since it arrived, which others have not seen.
-        self.gates.met(&self.lazy.seen_by_all);
+        self.sync_objects.met(&self.lazy.seen_by_all);
     }
 
     /// As [`Event::Arrive`](crate::Event::Arrive) at a barrier that
@@ -215,7 +215,7 @@ impl Protocol {
         &mut self,
         from: NodeId,
         barrier: BarrierId,
-        news: (News, bool),
+        news: (WriteNotices, bool),
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
@@ -263,7 +263,7 @@ impl Protocol {
         &mut self,
         from: NodeId,
         barrier: BarrierId,
-        news: &News,
+        news: &WriteNotices,
         (collect, rounds): (bool, u32),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
@@ -277,7 +277,7 @@ impl Protocol {
         self.lazy.apply(news, records, out);
         self.lazy.met(news);
         self.collectives.met();
-        self.gates.met(&news.time);
+        self.sync_objects.met(&news.time);
         if collect {
             self.lazy.treadmarks.begin_collection();
         }

@@ -8,8 +8,8 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use super::Protocol;
 use crate::command::Commands;
 use crate::error::ProtocolError;
-use crate::stall::Traffic;
-use crate::{BarrierId, Message, News, Waiter, WaitingFor};
+use crate::quiescence_detection::Traffic;
+use crate::{BarrierId, Message, Waiter, WaitingFor, WriteNotices};
 
 impl Protocol {
     /// What this node has seen; `None` while nobody has written anything that it knows of.
@@ -19,7 +19,7 @@ impl Protocol {
     }
 
     /// What this node has seen and someone at `time` has not; `None` if that is nothing.
-    pub fn news_for(&self, time: &VectorTime) -> Option<Arc<News>> {
+    pub fn news_for(&self, time: &VectorTime) -> Option<Arc<WriteNotices>> {
         let news = self.has_news_for(time);
         news.then(|| Arc::new(self.lazy.news_since(time)))
     }
@@ -98,14 +98,14 @@ impl Protocol {
 
     /// Whether something that these tell of rests on what this node has not been told: other nodes
     /// have left a barrier at which it has arrived, and forgotten what all were told there.
-    pub fn lacks(&self, news: &News) -> bool {
+    pub fn lacks(&self, news: &WriteNotices) -> bool {
         self.lazy.check(self.me, news).is_err()
     }
 
     /// As [`lacks`](Protocol::lacks), of what gives the worker a lock.
     pub fn lacks_of_grant(&self, message: &Message) -> bool {
         match message {
-            Message::LockGrant { news, .. } | Message::GateGrant { news, .. } => self.lacks(news),
+            Message::LockGrant { news, .. } | Message::SyncGrant { news, .. } => self.lacks(news),
             Message::Gossiped { carrier, .. } => self.lacks_of_grant(carrier),
             _ => false,
         }
@@ -129,7 +129,7 @@ impl Protocol {
 
     pub(super) fn learn(
         &mut self,
-        news: Option<&News>,
+        news: Option<&WriteNotices>,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.lazy.end_interval(out);

@@ -1,31 +1,36 @@
-//! Gates and conditions: what the worker asks for, and the messages that follow.
+//! Sync objects and conditions: what the worker asks for, and the messages that follow.
 
 use dhole_model::{CallSite, NodeId, VectorTime};
 
 use super::Protocol;
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
-use crate::gate::{Pass, Request};
 use crate::lock::Acquired;
-use crate::{ConditionId, Message, News, Passage, WaitingFor};
+use crate::sync_objects::{Pass, Request};
+use crate::{ConditionId, Message, SyncObject, WaitingFor, WriteNotices};
 
 impl Protocol {
     pub(super) fn enter(
         &mut self,
-        passage: Passage,
+        sync_object: SyncObject,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.gates.check_enter(passage, site)?;
+        self.sync_objects.check_enter(sync_object, site)?;
         self.lazy.end_interval(out);
-        let wait = self.wait_for.begin(WaitingFor::Gate(passage), site);
-        self.gates.enter(passage, site, wait);
-        let (manager, time) = (self.gates.manager(passage), self.lazy.time().clone());
+        let wait = self
+            .wait_for
+            .begin(WaitingFor::SyncObject(sync_object), site);
+        self.sync_objects.enter(sync_object, site, wait);
+        let (manager, time) = (
+            self.sync_objects.manager(sync_object),
+            self.lazy.time().clone(),
+        );
         if manager == self.me {
-            return self.gate_request(passage, self.me, wait, time, out);
+            return self.sync_request(sync_object, self.me, wait, time, out);
         }
-        let message = Message::GateRequest {
-            passage,
+        let message = Message::SyncRequest {
+            sync_object,
             wait,
             time,
         };
@@ -35,18 +40,21 @@ impl Protocol {
 
     pub(super) fn leave(
         &mut self,
-        passage: Passage,
+        sync_object: SyncObject,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.gates.leave(passage, site)?;
+        self.sync_objects.leave(sync_object, site)?;
         self.lazy.end_interval(out);
-        let (manager, time) = (self.gates.manager(passage), self.lazy.time().clone());
+        let (manager, time) = (
+            self.sync_objects.manager(sync_object),
+            self.lazy.time().clone(),
+        );
         if manager == self.me {
-            return self.gate_release(passage, self.me, &time, site, out);
+            return self.sync_release(sync_object, self.me, &time, site, out);
         }
-        let message = Message::GateRelease {
-            passage,
+        let message = Message::SyncRelease {
+            sync_object,
             time,
             site,
         };
@@ -54,34 +62,34 @@ impl Protocol {
         Ok(())
     }
 
-    pub(super) fn gate_request(
+    pub(super) fn sync_request(
         &mut self,
-        passage: Passage,
+        sync_object: SyncObject,
         requester: NodeId,
         wait: u64,
         time: VectorTime,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let request = Request {
-            passage,
+            sync_object,
             requester,
             wait,
             time,
         };
-        let passes = self.gates.requested(request)?;
+        let passes = self.sync_objects.requested(request)?;
         self.let_pass(passes, out);
         Ok(())
     }
 
-    pub(super) fn gate_release(
+    pub(super) fn sync_release(
         &mut self,
-        passage: Passage,
+        sync_object: SyncObject,
         from: NodeId,
         time: &VectorTime,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let passes = self.gates.released(passage, from, time, site)?;
+        let passes = self.sync_objects.released(sync_object, from, time, site)?;
         self.let_pass(passes, out);
         Ok(())
     }
@@ -97,8 +105,8 @@ impl Protocol {
                     self.tell(&request, parts, out);
                     continue;
                 }
-                let message = Message::GateForward {
-                    passage: request.passage,
+                let message = Message::SyncForward {
+                    sync_object: request.sync_object,
                     requester: request.requester,
                     wait: request.wait,
                     time: request.time.clone(),
@@ -113,16 +121,16 @@ impl Protocol {
         if request.requester == self.me {
             if !self.over {
                 self.lazy.acquired(out);
-                self.gates.granted(1);
+                self.sync_objects.granted(1);
                 self.go_on(out);
             }
             return;
         }
-        let message = Message::GateGrant {
-            passage: request.passage,
+        let message = Message::SyncGrant {
+            sync_object: request.sync_object,
             wait: request.wait,
             parts: 1,
-            news: Box::new(News {
+            news: Box::new(WriteNotices {
                 time: VectorTime::zero(request.time.nodes()),
                 lamport: 0,
                 intervals: Vec::new(),
@@ -133,8 +141,8 @@ impl Protocol {
 
     /// Tells a node that may pass what it has not seen: this node's releases among it.
     pub(super) fn tell(&mut self, request: &Request, parts: u32, out: &mut Commands) {
-        let message = Message::GateGrant {
-            passage: request.passage,
+        let message = Message::SyncGrant {
+            sync_object: request.sync_object,
             wait: request.wait,
             parts,
             news: Box::new(self.lazy.news_since(&request.time)),
@@ -142,17 +150,18 @@ impl Protocol {
         self.say(request.requester, message, out);
     }
 
-    pub(super) fn gate_grant(
+    pub(super) fn sync_grant(
         &mut self,
         from: NodeId,
-        (passage, wait, parts): (Passage, u64, u32),
-        news: &News,
+        (sync_object, wait, parts): (SyncObject, u64, u32),
+        news: &WriteNotices,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.gates.check_grant(from, passage, wait, parts)?;
+        self.sync_objects
+            .check_grant(from, sync_object, wait, parts)?;
         let records = self.lazy.check(from, news)?;
         self.lazy.apply(news, records, out);
-        if self.gates.granted(parts) {
+        if self.sync_objects.granted(parts) {
             self.go_on(out);
         }
         Ok(())

@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
-    BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, News, Passage,
-    Protocol, Reply, RwLockId, WaitingFor, WorkerIs,
+    BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, Protocol, Reply,
+    RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
 };
 
 mod moments;
@@ -121,19 +121,19 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
             version.node = nobody;
         });
     });
-    with("at another gate", &|m| {
-        if let Some(passage) = passage(m) {
-            *passage = Passage::Read(RwLockId(3));
+    with("at another sync object", &|m| {
+        if let Some(sync_object) = sync_object(m) {
+            *sync_object = SyncObject::Read(RwLockId(3));
         }
     });
     with("in grants without number", &|m| {
-        if let Message::GateGrant { parts, .. } | Message::GateForward { parts, .. } = m {
+        if let Message::SyncGrant { parts, .. } | Message::SyncForward { parts, .. } = m {
             *parts = 0;
         }
     });
     with("that nobody has asked for", &|m| {
-        if let Message::Stall(stall) = m {
-            stall.asker = nobody;
+        if let Message::QuiescenceProbe(probe) = m {
+            probe.asker = nobody;
         }
     });
     with("at another barrier", &|m| match m {
@@ -240,8 +240,8 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
             let all = path.iter_mut().chain(confirms);
             all.for_each(|waiter| waiter.node = nobody);
         }
-        if let Message::Stall(stall) = m {
-            let rounds = stall.first.iter_mut().chain([&mut stall.round]);
+        if let Message::QuiescenceProbe(probe) = m {
+            let rounds = probe.first.iter_mut().chain([&mut probe.round]);
             rounds
                 .flat_map(|round| &mut round.waiters)
                 .for_each(|waiter| waiter.node = nobody);
@@ -266,10 +266,10 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
     all
 }
 
-fn news(message: &mut Message) -> Option<&mut News> {
+fn news(message: &mut Message) -> Option<&mut WriteNotices> {
     match message {
         Message::LockGrant { news, .. }
-        | Message::GateGrant { news, .. }
+        | Message::SyncGrant { news, .. }
         | Message::BarrierArrive { news, .. }
         | Message::BarrierDepart { news, .. } => Some(news),
         Message::Collective(message) => Some(&mut message.news),
@@ -282,21 +282,21 @@ fn time(message: &mut Message) -> Option<&mut VectorTime> {
     match message {
         Message::LockRequest { time, .. }
         | Message::LockForward { time, .. }
-        | Message::GateRequest { time, .. }
-        | Message::GateForward { time, .. }
-        | Message::GateRelease { time, .. } => Some(time),
+        | Message::SyncRequest { time, .. }
+        | Message::SyncForward { time, .. }
+        | Message::SyncRelease { time, .. } => Some(time),
         Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => time(carrier),
         other => news(other).map(|news| &mut news.time),
     }
 }
 
-fn passage(message: &mut Message) -> Option<&mut Passage> {
+fn sync_object(message: &mut Message) -> Option<&mut SyncObject> {
     match message {
-        Message::GateRequest { passage, .. }
-        | Message::GateForward { passage, .. }
-        | Message::GateGrant { passage, .. }
-        | Message::GateRelease { passage, .. } => Some(passage),
-        Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => passage(carrier),
+        Message::SyncRequest { sync_object, .. }
+        | Message::SyncForward { sync_object, .. }
+        | Message::SyncGrant { sync_object, .. }
+        | Message::SyncRelease { sync_object, .. } => Some(sync_object),
+        Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => sync_object(carrier),
         _ => None,
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::{
     AbortReason, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
-    FollowedReferences, HandedOut, Interval, Message, News, PushedElements, SentElements, Waiter,
-    WaitingFor, Wanted, WrittenPages,
+    FollowedReferences, HandedOut, Interval, Message, PushedElements, SentElements, Waiter,
+    WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
 use dhole_wire::WireError;
 use proptest::prelude::*;
@@ -35,8 +35,8 @@ variants! {
     Fetch FetchReply Update DropOut Flush FlushAck Outdated OutdatedAck FetchElements
     ElementsReply UpdateElements DropOutElements FlushElements ElementsFlushed ElementsGone Gone
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
-    GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart BarrierRound Probe
-    WhereWritten WrittenAt Stall Untold Told Deadlock Abort Gossiped OutdatedElements
+    SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
+    WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped OutdatedElements
     OutdatedElementsAck Objects Collective After AskIds HandIdsOut
 }
 
@@ -266,7 +266,7 @@ fn times_of_more_nodes_than_there_can_be_are_left_to_be_refused_but_for_those_of
     };
     let message = |of_pages| Message::BarrierArrive {
         barrier: BarrierId::Program(0),
-        news: Box::new(News {
+        news: Box::new(WriteNotices {
             time: time(MAX_NODES + 1),
             lamport: 1,
             intervals: vec![Arc::new(interval(of_pages))],

@@ -3,7 +3,7 @@
 use dhole_model::{MessageKind, NodeId};
 use dhole_protocol::{
     Called, Collective, CollectiveEvent, CollectiveKind, CollectiveMessage, Command, Event, Legs,
-    MOST_AHEAD, Message, News, ProtocolError, children, parent,
+    MOST_AHEAD, Message, ProtocolError, WriteNotices, children, parent,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, arrive, from, miss, n, no_news, release, site};
@@ -287,7 +287,7 @@ fn value(number: u64, kind: CollectiveKind, up: bool, nodes: usize) -> Message {
         kind,
         of: 7,
     };
-    let news: News = *no_news(nodes);
+    let news: WriteNotices = *no_news(nodes);
     Message::Collective(Box::new(CollectiveMessage {
         at,
         up,

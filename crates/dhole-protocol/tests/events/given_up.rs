@@ -2,7 +2,7 @@
 //! it waited for may still come, and nothing of what it sees may change.
 
 use crate::pack::{OBJECT, Pack, acquire, arrive, miss, n, release, site};
-use dhole_protocol::{Command, Event, Passage, RwLockId};
+use dhole_protocol::{Command, Event, RwLockId, SyncObject};
 
 /// Two nodes that have a copy of an object.
 fn written() -> Pack {
@@ -46,16 +46,16 @@ fn a_lock_that_comes_late_changes_nothing() {
 
 #[test]
 fn nor_does_a_read_write_lock() {
-    let passage = Passage::Write(RwLockId(0));
+    let sync_object = SyncObject::Write(RwLockId(0));
     let wait = |pack: &mut Pack| {
         let site = site(1);
-        pack.run(0, Event::Enter { passage, site });
+        pack.run(0, Event::Enter { sync_object, site });
         pack.write(0, OBJECT);
-        pack.run(1, Event::Enter { passage, site });
+        pack.run(1, Event::Enter { sync_object, site });
     };
     nothing_comes_once_it_is_given_up(wait, |pack| {
         let site = site(2);
-        pack.begin(0, Event::Leave { passage, site });
+        pack.begin(0, Event::Leave { sync_object, site });
     });
 }
 

@@ -18,13 +18,13 @@ mod expected;
 mod finish;
 mod flush;
 mod freeing;
-mod gates;
 mod given_up;
 mod golden;
 mod ids;
 mod misses;
 mod notice_delta;
 mod object_messages;
+mod sync_objects;
 
 mod pack;
 mod quiescence;

@@ -9,7 +9,7 @@ use dhole_protocol::objects::{
     Call, CallId, ObjectsMessage, Ordered, PackedCalls, PackedResults, Refusal, Rendezvous, Start,
     Strategy, Waiting,
 };
-use dhole_protocol::{Message, News};
+use dhole_protocol::{Message, WriteNotices};
 
 use crate::pack::{n, site};
 
@@ -36,8 +36,8 @@ fn time() -> Option<VectorTime> {
     Some(time)
 }
 
-fn news() -> Option<Arc<News>> {
-    let news = News {
+fn news() -> Option<Arc<WriteNotices>> {
+    let news = WriteNotices {
         time: VectorTime::zero(3),
         lamport: 9,
         intervals: vec![],

@@ -2,8 +2,8 @@
 
 use dhole_model::{CHUNK, Elements, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Fetch, FetchReply, Follow, Interval, LockId, LogLimits, MOST_ALONG, Message, News,
-    ProtocolError, Sent, WorkerIs,
+    Fetch, FetchReply, Follow, Interval, LockId, LogLimits, MOST_ALONG, Message, ProtocolError,
+    Sent, WorkerIs, WriteNotices,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, n};
@@ -40,7 +40,7 @@ fn granted(pack: &mut Pack, interval: Interval) -> Result<(), ProtocolError> {
     pack.begin(0, acquire(lock));
     let mut time = VectorTime::zero(3);
     time.see(n(1), interval.index);
-    let news = News {
+    let news = WriteNotices {
         time,
         lamport: interval.lamport,
         intervals: vec![interval.into()],

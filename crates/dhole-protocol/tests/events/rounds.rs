@@ -5,7 +5,7 @@ use crate::pack::*;
 use dhole_model::{CallSite, MessageKind, Oid, OidRange, PageId, VectorTime};
 use dhole_protocol::{
     BarrierId, BarrierRound, CollectiveKind, Command, Event, LockId, LogLimits, Message, PageEvent,
-    Passage, Protocol, ProtocolError, Races, SemaphoreId, Waiter, WaitingFor, WorkerIs,
+    Protocol, ProtocolError, Races, SemaphoreId, SyncObject, Waiter, WaitingFor, WorkerIs,
 };
 
 /// An object that node 1 allocates.
@@ -340,16 +340,16 @@ fn what_is_done_while_the_program_waits_in_rounds_is_told_once() {
 fn a_release_while_the_program_waits_in_rounds_is_not_forgotten() {
     for manager in 0..2 {
         let (number, permits) = (manager, 0);
-        let passage = Passage::Permit(SemaphoreId { number, permits });
+        let sync_object = SyncObject::Permit(SemaphoreId { number, permits });
         for [first, second] in [[0, 1], [1, 0]] {
             let mut pack = rounds(2);
             pack.run(first, arrive());
             write_meanwhile(&mut pack, first, OBJECT);
             let site = site(4);
-            pack.run(first, Event::Leave { passage, site });
+            pack.run(first, Event::Leave { sync_object, site });
             let mut done = pack.run(second, arrive());
             assert!(pack.nodes.iter().all(|node| node.wait().is_none()));
-            done.extend(pack.run(second, Event::Enter { passage, site }));
+            done.extend(pack.run(second, Event::Enter { sync_object, site }));
             done.append(&mut pack.done[second]);
             let told = done.contains(&Command::Invalidate(OBJECT));
             assert!(told, "node {first} releases, node {manager} manages");

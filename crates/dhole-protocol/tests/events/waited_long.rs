@@ -3,7 +3,7 @@
 use crate::pack::{Pack, acquire, arrive, release};
 use dhole_model::{CallSite, MessageKind, NodeId, ObjectId};
 use dhole_protocol::{
-    Command, ConditionId, Event, LockId, Message, Operation, Passage, RwLockId, SemaphoreId,
+    Command, ConditionId, Event, LockId, Message, Operation, RwLockId, SemaphoreId, SyncObject,
     WaitingFor,
 };
 
@@ -161,13 +161,13 @@ fn a_request_on_its_way_is_no_deadlock() {
     assert_eq!(pack.done[1].last(), Some(&Command::Done));
 }
 
-fn enter(passage: Passage) -> Event {
+fn enter(sync_object: SyncObject) -> Event {
     let site = crate::pack::site(7);
-    Event::Enter { passage, site }
+    Event::Enter { sync_object, site }
 }
 
-fn permit() -> Passage {
-    Passage::Permit(SemaphoreId {
+fn permit() -> SyncObject {
+    SyncObject::Permit(SemaphoreId {
         number: 1,
         permits: 0,
     })
@@ -177,8 +177,8 @@ fn permit() -> Passage {
 fn read_write_locks_taken_crosswise_are_told() {
     let [a, b] = [0, 1].map(|lock| {
         [
-            Passage::Read(RwLockId(lock)),
-            Passage::Write(RwLockId(lock)),
+            SyncObject::Read(RwLockId(lock)),
+            SyncObject::Write(RwLockId(lock)),
         ]
     });
     let mut pack = Pack::new(3);
@@ -193,7 +193,10 @@ fn read_write_locks_taken_crosswise_are_told() {
 
 #[test]
 fn a_read_write_lock_that_readers_give_back_is_no_deadlock() {
-    let [read, write] = [Passage::Read(RwLockId(0)), Passage::Write(RwLockId(0))];
+    let [read, write] = [
+        SyncObject::Read(RwLockId(0)),
+        SyncObject::Write(RwLockId(0)),
+    ];
     let mut pack = Pack::new(3);
     pack.run(0, enter(read));
     pack.run(1, enter(write));
@@ -206,7 +209,7 @@ fn a_read_write_lock_that_readers_give_back_is_no_deadlock() {
 fn a_reader_waits_for_node_2() -> Pack {
     let mut pack = Pack::new(3);
     pack.run(2, acquire(2));
-    pack.run(1, enter(Passage::Read(RwLockId(0))));
+    pack.run(1, enter(SyncObject::Read(RwLockId(0))));
     pack.run(1, acquire(2));
     pack
 }
@@ -225,7 +228,7 @@ fn is_kept_by_nobody(mut pack: Pack, late: (NodeId, NodeId, Message)) {
 fn a_reader_whose_request_or_grant_is_on_its_way_is_kept_by_nobody() {
     for arrived in 0..2 {
         let mut pack = a_reader_waits_for_node_2();
-        pack.begin(2, enter(Passage::Read(RwLockId(0))));
+        pack.begin(2, enter(SyncObject::Read(RwLockId(0))));
         (0..arrived).for_each(|_| assert!(pack.deliver_next()));
         let late = pack.in_flight.pop_front().expect("a request or a grant");
         is_kept_by_nobody(pack, late);
@@ -234,13 +237,13 @@ fn a_reader_whose_request_or_grant_is_on_its_way_is_kept_by_nobody() {
 
 #[test]
 fn a_reader_whose_own_release_is_on_its_way_is_kept_by_nobody() {
-    let passage = Passage::Read(RwLockId(0));
+    let sync_object = SyncObject::Read(RwLockId(0));
     let mut pack = a_reader_waits_for_node_2();
-    pack.run(2, enter(passage));
+    pack.run(2, enter(sync_object));
     let site = crate::pack::site(9);
-    pack.begin(2, Event::Leave { passage, site });
+    pack.begin(2, Event::Leave { sync_object, site });
     let late = pack.in_flight.pop_front().expect("a release");
-    pack.run(2, enter(passage));
+    pack.run(2, enter(sync_object));
     is_kept_by_nobody(pack, late);
 }
 
@@ -302,8 +305,8 @@ fn a_permit_on_its_way_is_no_deadlock() {
     let mut pack = Pack::new(3);
     pack.run(2, enter(permit()));
     let site = crate::pack::site(9);
-    let passage = permit();
-    pack.begin(0, Event::Leave { passage, site });
+    let sync_object = permit();
+    pack.begin(0, Event::Leave { sync_object, site });
     let release = pack.in_flight.pop_front().expect("a release");
     pack.run(0, Event::Finish);
     pack.run(1, Event::Finish);

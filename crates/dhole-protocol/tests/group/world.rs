@@ -317,7 +317,7 @@ impl World {
             return false;
         }
         let mut out = std::mem::take(&mut self.out);
-        let alone = of.group.comes_alone(&event).then(|| {
+        let alone = of.group.is_uncontended(&event).then(|| {
             let (mut group, mut does) = (of.group.clone(), Vec::new());
             let done = group.general_step(event.clone(), self.now_ns, &mut does);
             assert_eq!(done, Ok(()));
@@ -418,7 +418,7 @@ impl World {
     }
 }
 
-/// As what an event that comes alone is counted.
+/// As what an event that is uncontended is counted.
 fn alone(group: &Group<Text>, event: &GroupEvent<Text>) -> &'static str {
     match event {
         GroupEvent::Broadcast { .. } if group.view().sequencer == group.me() => "own",

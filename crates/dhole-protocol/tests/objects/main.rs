@@ -13,7 +13,7 @@ use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage,
     Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
 };
-use dhole_protocol::{Interval, News, ProtocolError};
+use dhole_protocol::{Interval, ProtocolError, WriteNotices};
 
 /// Tells the value when there is one.
 const AWAIT: u16 = 0;
@@ -23,7 +23,7 @@ const ADD: u16 = 2;
 
 /// Copies of counters, and what the worker has seen.
 #[derive(Default)]
-struct Counters(BTreeMap<ObjectId, u32>, Option<News>);
+struct Counters(BTreeMap<ObjectId, u32>, Option<WriteNotices>);
 
 impl Host for Counters {
     fn create(&mut self, object: ObjectId, _: u64, _: &[u8]) -> Result<(), Refusal> {
@@ -67,7 +67,7 @@ impl Host for Counters {
         self.1.as_ref().map(|seen| seen.time.clone())
     }
 
-    fn news_since(&self, time: &VectorTime) -> Option<Arc<News>> {
+    fn news_since(&self, time: &VectorTime) -> Option<Arc<WriteNotices>> {
         let seen = self.1.as_ref().filter(|seen| !time.covers(&seen.time))?;
         let mut news = seen.clone();
         let lacks = |interval: &Arc<Interval>| interval.index > time.of(interval.node);

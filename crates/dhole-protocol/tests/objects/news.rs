@@ -73,7 +73,7 @@ impl Nodes {
             freed: Vec::new(),
             pages: None,
         };
-        self.node(id).learns(&News {
+        self.node(id).learns(&WriteNotices {
             time,
             lamport: 1,
             intervals: vec![Arc::new(interval)],
@@ -122,8 +122,8 @@ impl Nodes {
 }
 
 impl Node {
-    fn learns(&mut self, news: &News) {
-        let seen = self.copies.1.get_or_insert_with(|| News {
+    fn learns(&mut self, news: &WriteNotices) {
+        let seen = self.copies.1.get_or_insert_with(|| WriteNotices {
             intervals: Vec::new(),
             ..news.clone()
         });

@@ -4,7 +4,7 @@ use super::*;
 use crate::objects::{Bytes, Call};
 use crate::{Interval, Message};
 
-fn news() -> Arc<News> {
+fn news() -> Arc<WriteNotices> {
     let mut time = VectorTime::zero(3);
     time.see(NodeId(1), 9);
     let interval = Interval {
@@ -18,7 +18,7 @@ fn news() -> Arc<News> {
         freed: Vec::new(),
         pages: None,
     };
-    Arc::new(News {
+    Arc::new(WriteNotices {
         time,
         lamport: 4,
         intervals: vec![Arc::new(interval)],

@@ -6,8 +6,8 @@ use crate::pack::{
 };
 use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, PageId};
 use dhole_protocol::{
-    ArrayEvent, CollectiveKind, ConditionId, Event, LockId, LogLimits, Message, PageEvent, Passage,
-    Protocol, Races, RwLockId, SemaphoreId, UnreadElements,
+    ArrayEvent, CollectiveKind, ConditionId, Event, LockId, LogLimits, Message, PageEvent,
+    Protocol, Races, RwLockId, SemaphoreId, SyncObject, UnreadElements,
 };
 
 /// A pack, and a message that is about to arrive there: from whom and where.
@@ -192,7 +192,7 @@ fn locks_and_barriers() -> Vec<Moment> {
     of.moments
 }
 
-/// Gates, conditions, pushes, flushes, arrays, races, freed objects and stalls, and gossip.
+/// Sync objects, conditions, pushes, flushes, arrays, races, freed objects and probes, and gossip.
 fn all_others() -> Vec<Moment> {
     let limits = LogLimits {
         collect_from: 1,
@@ -230,16 +230,16 @@ fn all_others() -> Vec<Moment> {
     }
     of.read_and_write(1, at_home);
     of.run(1, Event::Flush);
-    for passage in [
-        Passage::Read(RwLockId(0)),
-        Passage::Write(RwLockId(0)),
+    for sync_object in [
+        SyncObject::Read(RwLockId(0)),
+        SyncObject::Write(RwLockId(0)),
         permit(),
     ] {
-        of.run(1, enter(passage));
+        of.run(1, enter(sync_object));
         of.read_and_write(1, lazy);
-        of.run(2, enter(passage));
-        of.run(1, leave(passage));
-        of.run(2, leave(passage));
+        of.run(2, enter(sync_object));
+        of.run(1, leave(sync_object));
+        of.run(2, leave(sync_object));
     }
     of.run(2, acquire(1));
     of.run(2, wait_on());
@@ -277,21 +277,21 @@ fn read_elements(first: u64) -> Event {
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }
 
-fn permit() -> Passage {
-    Passage::Permit(SemaphoreId {
+fn permit() -> SyncObject {
+    SyncObject::Permit(SemaphoreId {
         number: 1,
         permits: 1,
     })
 }
 
-fn enter(passage: Passage) -> Event {
+fn enter(sync_object: SyncObject) -> Event {
     let site = site(4);
-    Event::Enter { passage, site }
+    Event::Enter { sync_object, site }
 }
 
-fn leave(passage: Passage) -> Event {
+fn leave(sync_object: SyncObject) -> Event {
     let site = site(5);
-    Event::Leave { passage, site }
+    Event::Leave { sync_object, site }
 }
 
 const CONDITION: ConditionId = ConditionId {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message, News,
+    ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message,
     PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, Reply, SentDiff, Unread,
-    WorkerIs,
+    WorkerIs, WriteNotices,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -101,8 +101,8 @@ pub fn from(node: usize, message: Message) -> Event {
 }
 
 /// What a releaser tells that has seen nothing.
-pub fn no_news(nodes: usize) -> Box<News> {
-    Box::new(News {
+pub fn no_news(nodes: usize) -> Box<WriteNotices> {
+    Box::new(WriteNotices {
         time: VectorTime::zero(nodes),
         lamport: 0,
         intervals: vec![],

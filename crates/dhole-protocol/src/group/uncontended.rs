@@ -1,5 +1,5 @@
-//! Broadcasts that come alone: nothing else is under way where they come. Such a broadcast takes
-//! its number, or its turn, at once. Nothing is kept for it on the way.
+//! Uncontended broadcasts: nothing else is under way at the member that takes one. Such a broadcast
+//! takes its number, or its turn, at once. Nothing is kept for it on the way.
 
 use dhole_model::NodeId;
 
@@ -21,8 +21,9 @@ fn whole(origin: NodeId, serial: u64) -> Part {
 }
 
 impl<B: Body> Group<B> {
-    /// Whether nothing is under way here, and nothing is done again where nothing comes of it. Then
-    /// this member holds no token: it passes it on once all that it acknowledges is delivered.
+    /// Whether this member has nothing in flight, and the group neither waits for confirmations nor
+    /// leaves. Such a member does not hold the acknowledgement token: it passes the token on as
+    /// soon as everything that it acknowledges is delivered.
     fn is_at_rest(&self) -> bool {
         let settings = &self.settings;
         let as_told = settings.reliable && !settings.confirm && !self.leaves;
@@ -44,14 +45,14 @@ impl<B: Body> Group<B> {
     }
 
     /// Whether an event is a broadcast that takes its number, or its turn, at once.
-    pub fn comes_alone(&self, event: &GroupEvent<B>) -> bool {
+    pub fn is_uncontended(&self, event: &GroupEvent<B>) -> bool {
         match event {
-            GroupEvent::Broadcast { bytes, .. } => self.broadcasts_alone(*bytes),
+            GroupEvent::Broadcast { bytes, .. } => self.may_broadcast_uncontended(*bytes),
             GroupEvent::Message { from, message } => match message {
                 GroupMessage::Submit {
                     view, part, done, ..
                 } if *part == whole(*from, part.serial) => {
-                    self.numbers_alone(*from, *view, part.serial, *done)
+                    self.may_number_uncontended(*from, *view, part.serial, *done)
                 }
                 GroupMessage::Data {
                     view,
@@ -68,15 +69,15 @@ impl<B: Body> Group<B> {
         }
     }
 
-    /// Takes an event that [comes alone](Group::comes_alone).
-    pub(super) fn take_alone(&mut self, event: GroupEvent<B>, fx: &mut impl GroupEffects<B>) {
+    /// Takes an event that [is uncontended](Group::is_uncontended).
+    pub(super) fn take_uncontended(&mut self, event: GroupEvent<B>, fx: &mut impl GroupEffects<B>) {
         match event {
             GroupEvent::Broadcast { body, bytes } => {
                 let serial = self.own.next;
                 self.own.next += 1;
                 match self.is_sequencer() {
-                    true => self.number_alone(self.me, serial, body, fx),
-                    false => self.submit_alone(serial, bytes, body, fx),
+                    true => self.number_uncontended(self.me, serial, body, fx),
+                    false => self.submit_uncontended(serial, bytes, body, fx),
                 }
             }
             GroupEvent::Message {
@@ -87,7 +88,7 @@ impl<B: Body> Group<B> {
                     },
             } => {
                 self.acknowledge(from, done);
-                self.number_alone(from, part.serial, body, fx);
+                self.number_uncontended(from, part.serial, body, fx);
             }
             GroupEvent::Message {
                 message:
@@ -101,7 +102,7 @@ impl<B: Body> Group<B> {
                 ..
             } => {
                 self.learn_stable(stable);
-                self.turn_alone(part, body.clone());
+                self.turn_uncontended(part, body.clone());
                 self.forget_far_below();
                 if part.origin == self.me {
                     self.own.delivered(part.serial);
@@ -113,7 +114,7 @@ impl<B: Body> Group<B> {
     }
 
     /// Whether a broadcast of this member of so many bytes may be numbered now, or submitted.
-    fn broadcasts_alone(&self, bytes: usize) -> bool {
+    fn may_broadcast_uncontended(&self, bytes: usize) -> bool {
         let settings = &self.settings;
         let small = !B::DIVISIBLE || bytes <= settings.largest.max(1);
         if !self.is_at_rest() || !small || settings.queue == 0 || settings.window == 0 {
@@ -131,7 +132,7 @@ impl<B: Body> Group<B> {
     }
 
     /// Whether this member is the sequencer and may number what `from` has submitted.
-    fn numbers_alone(&self, from: NodeId, view: ViewId, serial: u64, done: u64) -> bool {
+    fn may_number_uncontended(&self, from: NodeId, view: ViewId, serial: u64, done: u64) -> bool {
         let from_member = from != self.me && self.is_listed(from) && !self.is_lost(from);
         from_member
             && view == self.view.id
@@ -144,7 +145,7 @@ impl<B: Body> Group<B> {
     }
 
     /// Numbers and delivers a broadcast of this member or of another.
-    fn number_alone(
+    fn number_uncontended(
         &mut self,
         origin: NodeId,
         serial: u64,
@@ -156,7 +157,7 @@ impl<B: Body> Group<B> {
         self.sequencer.next += 1;
         self.sequencer.unnumbered[origin.index()] = serial + 1;
         let part = whole(origin, serial);
-        self.turn_alone(part, body.clone());
+        self.turn_uncontended(part, body.clone());
         self.acknowledge(self.me, number);
         if self.view.members.len() > 1 {
             let body = body.clone();
@@ -172,7 +173,13 @@ impl<B: Body> Group<B> {
     }
 
     /// Sends a broadcast of this member to the sequencer.
-    fn submit_alone(&mut self, serial: u64, bytes: usize, body: B, fx: &mut impl GroupEffects<B>) {
+    fn submit_uncontended(
+        &mut self,
+        serial: u64,
+        bytes: usize,
+        body: B,
+        fx: &mut impl GroupEffects<B>,
+    ) {
         let pending = Pending::whole(serial, body.clone(), bytes);
         self.own.pending.push_back(pending);
         self.own.under_way = 1;
@@ -209,7 +216,7 @@ impl<B: Body> Group<B> {
     }
 
     /// A broadcast has its turn.
-    fn turn_alone(&mut self, part: Part, body: B) {
+    fn turn_uncontended(&mut self, part: Part, body: B) {
         self.history.append(part, body);
         self.peers[part.origin.index()].serial = part.serial.saturating_add(1);
         self.history.trim(self.stable);

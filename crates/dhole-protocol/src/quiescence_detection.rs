@@ -2,7 +2,7 @@
 //!
 //! Whoever waits for a permit or on a condition can be woken by any node, so no cycle of the
 //! wait-for graph shows that it never will be. But when all nodes wait and no message that could
-//! end a wait is on its way, nothing will happen any more. A *stall probe* visits the nodes in
+//! end a wait is on its way, nothing will happen any more. A *quiescence probe* visits the nodes in
 //! order and is dropped by one that computes. It adds up how many messages the nodes have sent and
 //! received; a second round follows. Numbers that have not changed belong to one moment, between
 //! the rounds, at which all waited; if as much was received as sent, nothing was in flight then
@@ -11,7 +11,7 @@
 use dhole_model::{CallSite, NodeId, ObjectId};
 
 use crate::command::{Command, Commands};
-use crate::stall_probe::{Round, Stall};
+use crate::quiescence_probe::{QuiescenceProbe, Round};
 use crate::{Message, Waiter};
 
 /// How many messages that may end a wait this node has sent and received.
@@ -86,10 +86,10 @@ impl Traffic {
     }
 }
 
-impl Stall {
+impl QuiescenceProbe {
     /// The first step of the first round: a probe that goes to the first node.
-    pub fn begin(asker: NodeId) -> Stall {
-        Stall {
+    pub fn begin(asker: NodeId) -> QuiescenceProbe {
+        QuiescenceProbe {
             asker,
             round: Round::default(),
             first: None,
@@ -140,13 +140,13 @@ impl Stall {
         self.round.received = self.round.received.wrapping_add(traffic.received);
         let to = traffic.next_left(me.node.index() + 1);
         if to.index() < nodes {
-            let message = Message::Stall(Box::new(self));
+            let message = Message::QuiescenceProbe(Box::new(self));
             out.push(Command::Send { to, message });
             return;
         }
         match &self.first {
             None => {
-                let message = Message::Stall(Box::new(Stall {
+                let message = Message::QuiescenceProbe(Box::new(QuiescenceProbe {
                     asker: self.asker,
                     round: Round::default(),
                     first: Some(self.round),

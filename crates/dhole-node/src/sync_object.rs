@@ -5,7 +5,7 @@ use std::num::{NonZeroU64, NonZeroU128};
 
 use dhole_heap::Share;
 use dhole_model::CallSite;
-use dhole_protocol::{Event, Passage, RwLockId, SemaphoreId};
+use dhole_protocol::{Event, RwLockId, SemaphoreId, SyncObject};
 
 use crate::error::Result;
 use crate::guards::{Guard, held};
@@ -71,7 +71,7 @@ impl RwLock {
     #[track_caller]
     pub fn read(self, w: &mut Worker<'_>) -> Result<HeldShared, SyncError> {
         let site = CallSite::caller();
-        w.enter(Passage::Read(self.id()), site).map(HeldShared)
+        w.enter(SyncObject::Read(self.id()), site).map(HeldShared)
     }
 
     /// Waits for the lock to write: until no other node holds it.
@@ -81,7 +81,8 @@ impl RwLock {
     #[track_caller]
     pub fn write(self, w: &mut Worker<'_>) -> Result<HeldExclusive, SyncError> {
         let site = CallSite::caller();
-        w.enter(Passage::Write(self.id()), site).map(HeldExclusive)
+        w.enter(SyncObject::Write(self.id()), site)
+            .map(HeldExclusive)
     }
 
     /// Runs `f` while no node writes under the lock.
@@ -120,10 +121,10 @@ impl fmt::Debug for RwLock {
 }
 
 impl Worker<'_> {
-    fn enter(&mut self, passage: Passage, site: CallSite) -> Result<Guard, SyncError> {
-        self.check_made("read-write lock", passage.number(), site)?;
-        self.acquire(Event::Enter { passage, site }, site)?;
-        Ok(Guard::new(self, Holding::Gate(passage), site))
+    fn enter(&mut self, sync_object: SyncObject, site: CallSite) -> Result<Guard, SyncError> {
+        self.check_made("read-write lock", sync_object.number(), site)?;
+        self.acquire(Event::Enter { sync_object, site }, site)?;
+        Ok(Guard::new(self, Holding::SyncObject(sync_object), site))
     }
 }
 
@@ -191,9 +192,9 @@ impl Semaphore {
     /// [`SyncError::Ended`] when another node fails meanwhile.
     #[track_caller]
     pub fn acquire(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
-        w.check_made("semaphore", passage.number(), site)?;
-        w.acquire(Event::Enter { passage, site }, site)
+        let (sync_object, site) = (SyncObject::Permit(self.id()), CallSite::caller());
+        w.check_made("semaphore", sync_object.number(), site)?;
+        w.acquire(Event::Enter { sync_object, site }, site)
     }
 
     /// Adds a permit, also if no node acquired one.
@@ -203,9 +204,9 @@ impl Semaphore {
     /// manages it, that node finds it out, and the run ends with its error.
     #[track_caller]
     pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
-        w.check_made("semaphore", passage.number(), site)?;
-        w.local(Some(Event::Leave { passage, site }), site)
+        let (sync_object, site) = (SyncObject::Permit(self.id()), CallSite::caller());
+        w.check_made("semaphore", sync_object.number(), site)?;
+        w.local(Some(Event::Leave { sync_object, site }), site)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Read-write locks and semaphores: *gates*, each kept by a manager that is fixed by its number.
+//! Read-write locks and semaphores: *sync objects*. The number of each fixes the node that manages
+//! it.
 //!
 //! Whoever wants to pass asks the manager, which lets nodes pass in the order in which they
 //! asked; readers that follow on each other pass together. So neither a writer nor a reader
@@ -14,34 +15,34 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 
 use crate::error::ProtocolError;
 use crate::lock::{MOST_MANAGED, SWEEP_FROM};
-use crate::{Passage, RwLockId, SemaphoreId};
+use crate::{RwLockId, SemaphoreId, SyncObject};
 
 /// The most permits that a semaphore may have at a time.
 const MOST_PERMITS: u32 = u32::MAX;
 
-/// One node's view of all gates, and its part as the manager of some.
+/// One node's view of all sync objects, and its part as the manager of some.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Gates {
+pub(crate) struct SyncObjects {
     me: NodeId,
     nodes: usize,
     /// The read-write locks held here.
-    held: BTreeMap<RwLockId, (Passage, CallSite)>,
+    held: BTreeMap<RwLockId, (SyncObject, CallSite)>,
     entering: Option<Entering>,
-    rw_locks: BTreeMap<RwLockId, Gate<RwLock>>,
-    semaphores: BTreeMap<u64, Gate<Semaphore>>,
-    /// The releases at gates of which no record is left: nodes that pass a gate which is new here
-    /// have to see them.
+    rw_locks: BTreeMap<RwLockId, Managed<RwLock>>,
+    semaphores: BTreeMap<u64, Managed<Semaphore>>,
+    /// The releases of sync objects of which no record is left. A node that acquires one which is
+    /// new here has to see them.
     swept: Releases,
-    /// With so many records of one kind, those of gates at which nothing happens are dropped.
+    /// With so many records of one kind, those of sync objects that nobody holds are dropped.
     sweep_at: [usize; 2],
-    /// Gates of each kind that this node manages.
+    /// Sync objects of each kind that this node manages.
     most: usize,
 }
 
 /// What the worker waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Entering {
-    passage: Passage,
+    sync_object: SyncObject,
     site: CallSite,
     wait: u64,
     /// How many grants are still to come, once the first has.
@@ -51,7 +52,7 @@ struct Entering {
 /// Someone who wants to pass.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Request {
-    pub passage: Passage,
+    pub sync_object: SyncObject,
     pub requester: NodeId,
     pub wait: u64,
     /// What the requester has seen.
@@ -68,13 +69,13 @@ pub(crate) struct Pass {
 fn too_many(from: NodeId) -> ProtocolError {
     ProtocolError::BadMessage {
         from,
-        what: "a request at one gate more than a node manages (2^22)",
+        what: "a request at one sync object more than a node manages (2^22)",
     }
 }
 
-/// What the manager knows of a gate.
+/// What the manager knows of a sync object.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Gate<S> {
+struct Managed<S> {
     state: S,
     queue: VecDeque<Request>,
     /// Releases that whoever passes next has to see.
@@ -121,9 +122,9 @@ impl Releases {
     }
 }
 
-impl Gates {
-    pub fn new(me: NodeId, nodes: usize) -> Gates {
-        Gates {
+impl SyncObjects {
+    pub fn new(me: NodeId, nodes: usize) -> SyncObjects {
+        SyncObjects {
             me,
             nodes,
             held: BTreeMap::new(),
@@ -139,63 +140,71 @@ impl Gates {
     /// All nodes have met at a barrier and seen `time`: forgets the releases before it, and locks
     /// that nobody holds or waits for.
     pub fn met(&mut self, time: &VectorTime) {
-        self.rw_locks.retain(|_, gate| {
-            gate.released.forget_up_to(time);
-            gate.state.written.forget_up_to(time);
-            *gate != Gate::default()
+        self.rw_locks.retain(|_, managed| {
+            managed.released.forget_up_to(time);
+            managed.state.written.forget_up_to(time);
+            *managed != Managed::default()
         });
-        for gate in self.semaphores.values_mut() {
-            gate.released.forget_up_to(time);
+        for managed in self.semaphores.values_mut() {
+            managed.released.forget_up_to(time);
         }
         self.swept.forget_up_to(time);
     }
 
     /// The read-write lock, which may be new here. Where there are many, first forgets those that
     /// nobody holds or waits for, so that programs which make ever new ones keep few.
-    fn rw_lock(&mut self, lock: RwLockId) -> &mut Gate<RwLock> {
+    fn rw_lock(&mut self, lock: RwLockId) -> &mut Managed<RwLock> {
         let many = self.rw_locks.len() >= self.sweep_at[0];
         if many && !self.rw_locks.contains_key(&lock) {
             let swept = &mut self.swept;
-            self.rw_locks.retain(|_, gate| {
-                let state = &gate.state;
+            self.rw_locks.retain(|_, managed| {
+                let state = &managed.state;
                 let is_idle = state.readers.is_empty() && state.writer.is_none();
-                gate.stays(is_idle, swept)
+                managed.stays(is_idle, swept)
             });
             self.sweep_at[0] = SWEEP_FROM.max(2 * self.rw_locks.len());
         }
         let swept = &self.swept;
-        self.rw_locks.entry(lock).or_insert_with(|| Gate {
+        self.rw_locks.entry(lock).or_insert_with(|| Managed {
             state: RwLock {
                 written: swept.clone(),
                 ..RwLock::default()
             },
             released: swept.clone(),
-            ..Gate::default()
+            ..Managed::default()
         })
     }
 
     /// Records of locks, and of releases, that are kept here.
     pub fn kept(&self) -> [usize; 2] {
         let of_locks = self.rw_locks.values();
-        let of_locks = of_locks.map(|gate| gate.released.0.len() + gate.state.written.0.len());
-        let of_semaphores = self.semaphores.values().map(|gate| gate.released.0.len());
+        let of_locks =
+            of_locks.map(|managed| managed.released.0.len() + managed.state.written.0.len());
+        let of_semaphores = self
+            .semaphores
+            .values()
+            .map(|managed| managed.released.0.len());
         [self.rw_locks.len(), of_locks.chain(of_semaphores).sum()]
     }
 
-    pub fn manager(&self, passage: Passage) -> NodeId {
-        NodeId::at((passage.number() % self.nodes as u64) as usize)
+    pub fn manager(&self, sync_object: SyncObject) -> NodeId {
+        NodeId::at((sync_object.number() % self.nodes as u64) as usize)
     }
 
     /// Whether the worker may wait for this.
-    pub fn check_enter(&self, passage: Passage, site: CallSite) -> Result<(), ProtocolError> {
-        if let Passage::Permit(semaphore) = passage {
+    pub fn check_enter(
+        &self,
+        sync_object: SyncObject,
+        site: CallSite,
+    ) -> Result<(), ProtocolError> {
+        if let SyncObject::Permit(semaphore) = sync_object {
             return self.check_permits(semaphore, self.me);
         }
-        let held = passage.rw_lock().and_then(|lock| self.held.get(&lock));
+        let held = sync_object.rw_lock().and_then(|lock| self.held.get(&lock));
         match held {
             None => Ok(()),
             Some(&(_, held_since)) => Err(ProtocolError::AlreadyEntered {
-                passage,
+                sync_object,
                 site,
                 held_since,
             }),
@@ -203,9 +212,9 @@ impl Gates {
     }
 
     /// The worker waits from now on.
-    pub fn enter(&mut self, passage: Passage, site: CallSite, wait: u64) {
+    pub fn enter(&mut self, sync_object: SyncObject, site: CallSite, wait: u64) {
         self.entering = Some(Entering {
-            passage,
+            sync_object,
             site,
             wait,
             left: None,
@@ -216,12 +225,12 @@ impl Gates {
     pub fn check_grant(
         &self,
         from: NodeId,
-        passage: Passage,
+        sync_object: SyncObject,
         wait: u64,
         parts: u32,
     ) -> Result<(), ProtocolError> {
         let asked = self.entering.as_ref().is_some_and(|entering| {
-            entering.passage == passage
+            entering.sync_object == sync_object
                 && entering.wait == wait
                 && parts > 0
                 && entering.left.is_none_or(|left| left < parts)
@@ -235,8 +244,8 @@ impl Gates {
         }
     }
 
-    /// One of `parts` grants, which was [checked](Gates::check_grant), has come. Whether it was
-    /// the last.
+    /// One of `parts` grants, which was [checked](SyncObjects::check_grant), has come. Whether it
+    /// was the last.
     pub fn granted(&mut self, parts: u32) -> bool {
         let Some(entering) = &mut self.entering else {
             return false;
@@ -246,32 +255,33 @@ impl Gates {
         if left > 0 {
             return false;
         }
-        if let Some(lock) = entering.passage.rw_lock() {
-            self.held.insert(lock, (entering.passage, entering.site));
+        if let Some(lock) = entering.sync_object.rw_lock() {
+            self.held
+                .insert(lock, (entering.sync_object, entering.site));
         }
         self.entering = None;
         true
     }
 
     /// The worker gives back what it holds; a permit need not be one that it acquired.
-    pub fn leave(&mut self, passage: Passage, site: CallSite) -> Result<(), ProtocolError> {
-        let Some(lock) = passage.rw_lock() else {
-            return match self.manager(passage) == self.me {
-                true => self.check_release(passage, self.me, site),
+    pub fn leave(&mut self, sync_object: SyncObject, site: CallSite) -> Result<(), ProtocolError> {
+        let Some(lock) = sync_object.rw_lock() else {
+            return match self.manager(sync_object) == self.me {
+                true => self.check_release(sync_object, self.me, site),
                 false => Ok(()),
             };
         };
         match self.held.get(&lock) {
-            Some((held, _)) if *held == passage => {
+            Some((held, _)) if *held == sync_object => {
                 self.held.remove(&lock);
                 Ok(())
             }
-            _ => Err(ProtocolError::NotEntered { passage, site }),
+            _ => Err(ProtocolError::NotEntered { sync_object, site }),
         }
     }
 
     /// The read-write locks that this node holds, and where they were acquired.
-    pub fn held(&self) -> impl Iterator<Item = (Passage, CallSite)> {
+    pub fn held(&self) -> impl Iterator<Item = (SyncObject, CallSite)> {
         self.held.values().copied()
     }
 
@@ -283,16 +293,19 @@ impl Gates {
     /// At the manager: who holds the lock, if `waiter` is known to wait for them. A reader may wait
     /// for nobody but a message: one that admits it or asks, or its own earlier release.
     pub fn awaited_by(&self, lock: RwLockId, waiter: NodeId) -> Vec<NodeId> {
-        let Some(gate) = self.rw_locks.get(&lock) else {
+        let Some(managed) = self.rw_locks.get(&lock) else {
             return Vec::new();
         };
         let RwLock {
             readers, writer, ..
-        } = &gate.state;
+        } = &managed.state;
         let is_waiter = |request: &Request| request.requester == waiter;
-        let place = gate.queue.iter().position(is_waiter);
-        let mut up_to_waiter = gate.queue.iter().take(place.map_or(0, |place| place + 1));
-        let writes = |request: &Request| matches!(request.passage, Passage::Write(_));
+        let place = managed.queue.iter().position(is_waiter);
+        let mut up_to_waiter = managed
+            .queue
+            .iter()
+            .take(place.map_or(0, |place| place + 1));
+        let writes = |request: &Request| matches!(request.sync_object, SyncObject::Write(_));
         match up_to_waiter.any(writes) || place.is_some() && writer.is_some() {
             true => readers.iter().copied().chain(*writer).collect(),
             false => Vec::new(),
@@ -301,33 +314,33 @@ impl Gates {
 
     /// The manager takes a request, and says who may pass.
     pub fn requested(&mut self, request: Request) -> Result<Vec<Pass>, ProtocolError> {
-        self.check_managed(request.passage, request.requester)?;
+        self.check_managed(request.sync_object, request.requester)?;
         let from = request.requester;
         let asks = |queue: &VecDeque<Request>| queue.iter().any(|r| r.requester == from);
         let twice = ProtocolError::BadMessage {
             from,
-            what: "a second request for a gate that it waits at",
+            what: "a second request for a sync object that it waits for",
         };
-        match request.passage {
-            Passage::Read(lock) | Passage::Write(lock) => {
+        match request.sync_object {
+            SyncObject::Read(lock) | SyncObject::Write(lock) => {
                 let many = self.rw_locks.len() >= self.most;
                 if many && !self.rw_locks.contains_key(&lock) {
                     return Err(too_many(from));
                 }
-                let gate = self.rw_lock(lock);
-                if asks(&gate.queue) {
+                let managed = self.rw_lock(lock);
+                if asks(&managed.queue) {
                     return Err(twice);
                 }
-                gate.queue.push_back(request);
-                Ok(gate.let_pass())
+                managed.queue.push_back(request);
+                Ok(managed.let_pass())
             }
-            Passage::Permit(semaphore) => {
-                let gate = self.semaphore(semaphore, from)?;
-                if asks(&gate.queue) {
+            SyncObject::Permit(semaphore) => {
+                let managed = self.semaphore(semaphore, from)?;
+                if asks(&managed.queue) {
                     return Err(twice);
                 }
-                gate.queue.push_back(request);
-                Ok(gate.let_pass())
+                managed.queue.push_back(request);
+                Ok(managed.let_pass())
             }
         }
     }
@@ -336,29 +349,29 @@ impl Gates {
     /// may pass.
     pub fn released(
         &mut self,
-        passage: Passage,
+        sync_object: SyncObject,
         from: NodeId,
         time: &VectorTime,
         site: CallSite,
     ) -> Result<Vec<Pass>, ProtocolError> {
-        self.check_release(passage, from, site)?;
-        match passage {
-            Passage::Read(lock) | Passage::Write(lock) => {
-                let gate = self.rw_lock(lock);
-                if let Passage::Write(_) = passage {
-                    gate.state.writer = None;
-                    gate.state.written.add(from, time);
+        self.check_release(sync_object, from, site)?;
+        match sync_object {
+            SyncObject::Read(lock) | SyncObject::Write(lock) => {
+                let managed = self.rw_lock(lock);
+                if let SyncObject::Write(_) = sync_object {
+                    managed.state.writer = None;
+                    managed.state.written.add(from, time);
                 } else {
-                    gate.state.readers.remove(&from);
+                    managed.state.readers.remove(&from);
                 }
-                gate.released.add(from, time);
-                Ok(gate.let_pass())
+                managed.released.add(from, time);
+                Ok(managed.let_pass())
             }
-            Passage::Permit(semaphore) => {
-                let gate = self.semaphore(semaphore, from)?;
-                gate.state.permits += 1;
-                gate.released.add(from, time);
-                Ok(gate.let_pass())
+            SyncObject::Permit(semaphore) => {
+                let managed = self.semaphore(semaphore, from)?;
+                managed.state.permits += 1;
+                managed.released.add(from, time);
+                Ok(managed.let_pass())
             }
         }
     }
@@ -366,16 +379,16 @@ impl Gates {
     /// At the manager: whether a node may give this back.
     fn check_release(
         &self,
-        passage: Passage,
+        sync_object: SyncObject,
         from: NodeId,
         site: CallSite,
     ) -> Result<(), ProtocolError> {
-        self.check_managed(passage, from)?;
-        match passage {
-            Passage::Read(lock) | Passage::Write(lock) => {
-                let state = self.rw_locks.get(&lock).map(|gate| &gate.state);
-                let holds = |state: &RwLock| match passage {
-                    Passage::Read(_) => state.readers.contains(&from),
+        self.check_managed(sync_object, from)?;
+        match sync_object {
+            SyncObject::Read(lock) | SyncObject::Write(lock) => {
+                let state = self.rw_locks.get(&lock).map(|managed| &managed.state);
+                let holds = |state: &RwLock| match sync_object {
+                    SyncObject::Read(_) => state.readers.contains(&from),
                     _ => state.writer == Some(from),
                 };
                 let what = "the release of a read-write lock that it does not hold";
@@ -384,10 +397,10 @@ impl Gates {
                     false => Err(ProtocolError::BadMessage { from, what }),
                 }
             }
-            Passage::Permit(semaphore) => {
+            SyncObject::Permit(semaphore) => {
                 self.check_permits(semaphore, from)?;
-                let gate = self.semaphores.get(&semaphore.number);
-                let permits = gate.map_or(semaphore.permits, |gate| gate.state.permits);
+                let managed = self.semaphores.get(&semaphore.number);
+                let permits = managed.map_or(semaphore.permits, |managed| managed.state.permits);
                 match permits < MOST_PERMITS {
                     true => Ok(()),
                     false => Err(ProtocolError::TooManyPermits {
@@ -400,12 +413,12 @@ impl Gates {
         }
     }
 
-    fn check_managed(&self, passage: Passage, from: NodeId) -> Result<(), ProtocolError> {
-        match self.manager(passage) == self.me {
+    fn check_managed(&self, sync_object: SyncObject, from: NodeId) -> Result<(), ProtocolError> {
+        match self.manager(sync_object) == self.me {
             true => Ok(()),
             false => Err(ProtocolError::BadMessage {
                 from,
-                what: "a request at a node that does not manage the gate",
+                what: "a request at a node that does not manage the sync object",
             }),
         }
     }
@@ -414,7 +427,7 @@ impl Gates {
         &mut self,
         semaphore: SemaphoreId,
         from: NodeId,
-    ) -> Result<&mut Gate<Semaphore>, ProtocolError> {
+    ) -> Result<&mut Managed<Semaphore>, ProtocolError> {
         self.check_permits(semaphore, from)?;
         let many = self.semaphores.len() >= self.most;
         if many && !self.semaphores.contains_key(&semaphore.number) {
@@ -423,27 +436,27 @@ impl Gates {
         let is_new = !self.semaphores.contains_key(&semaphore.number);
         if is_new && self.semaphores.len() >= self.sweep_at[1] {
             let swept = &mut self.swept;
-            self.semaphores.retain(|_, gate| {
-                let is_idle = gate.state.permits == gate.state.made_with;
-                gate.stays(is_idle, swept)
+            self.semaphores.retain(|_, managed| {
+                let is_idle = managed.state.permits == managed.state.made_with;
+                managed.stays(is_idle, swept)
             });
             self.sweep_at[1] = SWEEP_FROM.max(2 * self.semaphores.len());
         }
         let swept = &self.swept;
-        let gate = self.semaphores.entry(semaphore.number);
-        Ok(gate.or_insert_with(|| Gate {
+        let managed = self.semaphores.entry(semaphore.number);
+        Ok(managed.or_insert_with(|| Managed {
             state: Semaphore {
                 permits: semaphore.permits,
                 made_with: semaphore.permits,
             },
             released: swept.clone(),
-            ..Gate::default()
+            ..Managed::default()
         }))
     }
 
     fn check_permits(&self, semaphore: SemaphoreId, node: NodeId) -> Result<(), ProtocolError> {
         let made_with = self.semaphores.get(&semaphore.number);
-        match made_with.map(|gate| gate.state.made_with) {
+        match made_with.map(|managed| managed.state.made_with) {
             Some(made_with) if made_with != semaphore.permits => Err(ProtocolError::OtherPermits {
                 semaphore,
                 node,
@@ -454,7 +467,7 @@ impl Gates {
     }
 }
 
-impl<S> Gate<S> {
+impl<S> Managed<S> {
     /// Whether a record has to stay: something happens here. What was released at another one is
     /// added to `swept`.
     fn stays(&self, is_idle: bool, swept: &mut Releases) -> bool {
@@ -467,15 +480,15 @@ impl<S> Gate<S> {
     }
 }
 
-impl Gate<RwLock> {
+impl Managed<RwLock> {
     fn let_pass(&mut self) -> Vec<Pass> {
         let mut passes = Vec::new();
         while let Some(request) = self
             .queue
             .pop_front_if(|request| self.state.admits(request))
         {
-            let releases = match request.passage {
-                Passage::Read(_) => {
+            let releases = match request.sync_object {
+                SyncObject::Read(_) => {
                     self.state.readers.insert(request.requester);
                     &self.state.written
                 }
@@ -495,13 +508,13 @@ impl RwLock {
     /// A node that asks again while it seems to hold the lock has released it: that message is
     /// on its way, and was overtaken.
     fn admits(&self, request: &Request) -> bool {
-        let reads = matches!(request.passage, Passage::Read(_));
+        let reads = matches!(request.sync_object, SyncObject::Read(_));
         let again = self.readers.contains(&request.requester);
         self.writer.is_none() && (self.readers.is_empty() || reads && !again)
     }
 }
 
-impl Gate<Semaphore> {
+impl Managed<Semaphore> {
     fn let_pass(&mut self) -> Vec<Pass> {
         let mut passes = Vec::new();
         while self.state.permits > 0
@@ -542,61 +555,61 @@ mod tests {
 
     #[test]
     fn who_asks_at_more_gates_than_a_node_manages_is_not_believed() {
-        let mut gates = Gates::new(NodeId(0), 3);
-        gates.most = 2;
-        let mut ask = |passage| {
-            gates.requested(Request {
-                passage,
+        let mut sync_objects = SyncObjects::new(NodeId(0), 3);
+        sync_objects.most = 2;
+        let mut ask = |sync_object| {
+            sync_objects.requested(Request {
+                sync_object,
                 requester: NodeId(1),
                 wait: 1,
                 time: time([0, 0, 0]),
             })
         };
-        let semaphore = |number| Passage::Permit(SemaphoreId { number, permits: 1 });
-        for passage in [|n| Passage::Read(RwLockId(n)), semaphore] {
-            assert!(ask(passage(0)).is_ok() && ask(passage(3)).is_ok());
-            let Err(ProtocolError::BadMessage { from, what }) = ask(passage(6)) else {
-                panic!("a third gate");
+        let semaphore = |number| SyncObject::Permit(SemaphoreId { number, permits: 1 });
+        for sync_object in [|n| SyncObject::Read(RwLockId(n)), semaphore] {
+            assert!(ask(sync_object(0)).is_ok() && ask(sync_object(3)).is_ok());
+            let Err(ProtocolError::BadMessage { from, what }) = ask(sync_object(6)) else {
+                panic!("a third sync object");
             };
             assert_eq!(from, NodeId(1));
-            assert!(what.contains("one gate more"), "{what}");
+            assert!(what.contains("one sync object more"), "{what}");
         }
     }
 
     #[test]
     fn gates_that_nobody_uses_leave_no_record_and_their_releases_are_seen() {
         let (site, me) = (CallSite::caller(), NodeId(0));
-        let ask = |gates: &mut Gates, passage, requester, time| {
+        let ask = |sync_objects: &mut SyncObjects, sync_object, requester, time| {
             let wait = 1;
-            gates.requested(Request {
-                passage,
+            sync_objects.requested(Request {
+                sync_object,
                 requester,
                 wait,
                 time,
             })
         };
-        let semaphore = |number| Passage::Permit(SemaphoreId { number, permits: 1 });
-        for kind in [|n| Passage::Write(RwLockId(n)), semaphore] {
-            let mut gates = Gates::new(me, 3);
+        let semaphore = |number| SyncObject::Permit(SemaphoreId { number, permits: 1 });
+        for kind in [|n| SyncObject::Write(RwLockId(n)), semaphore] {
+            let mut sync_objects = SyncObjects::new(me, 3);
             let release = time([0, 7, 0]);
             for number in (0..30_000).step_by(3) {
                 let zero = time([0, 0, 0]);
-                ask(&mut gates, kind(number), NodeId(1), zero).unwrap();
+                ask(&mut sync_objects, kind(number), NodeId(1), zero).unwrap();
                 if number > 0 {
-                    gates
+                    sync_objects
                         .released(kind(number), NodeId(1), &release, site)
                         .unwrap();
                 }
             }
-            let kept = gates.rw_locks.len() + gates.semaphores.len();
-            assert!(kept <= SWEEP_FROM, "{kept} gates kept");
+            let kept = sync_objects.rw_locks.len() + sync_objects.semaphores.len();
+            assert!(kept <= SWEEP_FROM, "{kept} sync objects kept");
             // One that is held stays; a new one is passed by nodes that have seen all releases.
-            let again = ask(&mut gates, kind(0), NodeId(2), time([0, 0, 0]));
+            let again = ask(&mut sync_objects, kind(0), NodeId(2), time([0, 0, 0]));
             assert_eq!(again, Ok(Vec::new()));
-            let passes = ask(&mut gates, kind(3), NodeId(2), time([0, 0, 0])).unwrap();
+            let passes = ask(&mut sync_objects, kind(3), NodeId(2), time([0, 0, 0])).unwrap();
             assert_eq!(passes[0].sources, [NodeId(1)]);
-            gates.met(&release);
-            let passes = ask(&mut gates, kind(6), NodeId(2), time([0, 0, 0])).unwrap();
+            sync_objects.met(&release);
+            let passes = ask(&mut sync_objects, kind(6), NodeId(2), time([0, 0, 0])).unwrap();
             assert_eq!(passes[0].sources, []);
         }
     }

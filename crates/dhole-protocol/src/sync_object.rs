@@ -1,4 +1,4 @@
-//! What a node can wait for at a manager, by name.
+//! The names of sync objects (read-write locks and semaphores) and conditions.
 
 use std::fmt;
 
@@ -35,11 +35,11 @@ pub struct ConditionId {
     pub number: u64,
 }
 
-/// A way through a gate.
+/// A read-write lock in one of its modes, or a semaphore: what a node acquires.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
 )]
-pub enum Passage {
+pub enum SyncObject {
     /// As one of the readers of a read-write lock.
     Read(RwLockId),
     /// As the writer.
@@ -48,20 +48,20 @@ pub enum Passage {
     Permit(SemaphoreId),
 }
 
-impl Passage {
-    /// The number of the gate.
+impl SyncObject {
+    /// The number of the sync object.
     pub fn number(self) -> u64 {
         match self {
-            Passage::Read(lock) | Passage::Write(lock) => lock.0,
-            Passage::Permit(semaphore) => semaphore.number,
+            SyncObject::Read(lock) | SyncObject::Write(lock) => lock.0,
+            SyncObject::Permit(semaphore) => semaphore.number,
         }
     }
 
     /// The read-write lock, if it is one.
     pub fn rw_lock(self) -> Option<RwLockId> {
         match self {
-            Passage::Read(lock) | Passage::Write(lock) => Some(lock),
-            Passage::Permit(_) => None,
+            SyncObject::Read(lock) | SyncObject::Write(lock) => Some(lock),
+            SyncObject::Permit(_) => None,
         }
     }
 }
@@ -84,12 +84,12 @@ impl fmt::Display for ConditionId {
     }
 }
 
-impl fmt::Display for Passage {
+impl fmt::Display for SyncObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Passage::Read(lock) => write!(f, "{lock} (to read)"),
-            Passage::Write(lock) => write!(f, "{lock} (to write)"),
-            Passage::Permit(semaphore) => write!(f, "a permit of {semaphore}"),
+            SyncObject::Read(lock) => write!(f, "{lock} (to read)"),
+            SyncObject::Write(lock) => write!(f, "{lock} (to write)"),
+            SyncObject::Permit(semaphore) => write!(f, "a permit of {semaphore}"),
         }
     }
 }

@@ -6,12 +6,12 @@ use dhole_model::{CHUNK, NodeId, OidRange};
 use super::Lazy;
 use crate::error::ProtocolError;
 use crate::notice_delta::Record;
-use crate::{Interval, News};
+use crate::{Interval, WriteNotices};
 
 impl Lazy {
     /// What a releaser tells of that is news here, whole, if it follows on what is known without
     /// a gap.
-    pub fn check(&self, from: NodeId, news: &News) -> Result<Vec<Record>, ProtocolError> {
+    pub fn check(&self, from: NodeId, news: &WriteNotices) -> Result<Vec<Record>, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
         let (mut time, mut records) = (self.time.clone(), Vec::new());
         self.treadmarks.check_news(news).map_err(bad)?;
@@ -37,7 +37,7 @@ impl Lazy {
 
     /// Whether what a node tells at a barrier are its own intervals, without a gap, and no more of
     /// ours than there are. What its processes did since may have been seen here before.
-    pub fn check_own(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
+    pub fn check_own(&self, from: NodeId, news: &WriteNotices) -> Result<(), ProtocolError> {
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
         if let Err(what) = self.treadmarks.check_news(news) {
             return bad(what);

@@ -1,13 +1,13 @@
-//! The stall probe, which visits all nodes that wait, as a message carries it.
+//! The quiescence probe, which visits all nodes that wait, as a message carries it.
 
 use dhole_model::{CallSite, NodeId, ObjectId};
 use dhole_wire::Wire;
 
 use crate::waiting::Waiter;
 
-/// A stall probe.
+/// A quiescence probe.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
-pub struct Stall {
+pub struct QuiescenceProbe {
     /// The node that has waited for long.
     pub asker: NodeId,
     /// This round, as far as it has come.

@@ -2,28 +2,28 @@
 
 use crate::pack::*;
 use dhole_model::{MessageKind, VectorTime};
-use dhole_protocol::{Command, Event, Message, Passage, ProtocolError, RwLockId, SemaphoreId};
+use dhole_protocol::{Command, Event, Message, ProtocolError, RwLockId, SemaphoreId, SyncObject};
 
-fn read(lock: u64) -> Passage {
-    Passage::Read(RwLockId(lock))
+fn read(lock: u64) -> SyncObject {
+    SyncObject::Read(RwLockId(lock))
 }
 
-fn write(lock: u64) -> Passage {
-    Passage::Write(RwLockId(lock))
+fn write(lock: u64) -> SyncObject {
+    SyncObject::Write(RwLockId(lock))
 }
 
-fn permit(number: u64, permits: u32) -> Passage {
-    Passage::Permit(SemaphoreId { number, permits })
+fn permit(number: u64, permits: u32) -> SyncObject {
+    SyncObject::Permit(SemaphoreId { number, permits })
 }
 
-fn enter(passage: Passage) -> Event {
+fn enter(sync_object: SyncObject) -> Event {
     let site = site(3);
-    Event::Enter { passage, site }
+    Event::Enter { sync_object, site }
 }
 
-fn leave(passage: Passage) -> Event {
+fn leave(sync_object: SyncObject) -> Event {
     let site = site(4);
-    Event::Leave { passage, site }
+    Event::Leave { sync_object, site }
 }
 
 /// Whether the node's wait has ended since this was asked last.
@@ -72,9 +72,9 @@ fn a_reader_does_not_overtake_a_writer_nor_a_writer_a_reader() {
 #[test]
 fn a_lock_that_is_free_at_its_manager_costs_no_message() {
     let mut pack = Pack::new(2);
-    for passage in [read(0), write(0), permit(0, 1)] {
-        assert!(pack.local(0, enter(passage)).contains(&Command::Done));
-        pack.local(0, leave(passage));
+    for sync_object in [read(0), write(0), permit(0, 1)] {
+        assert!(pack.local(0, enter(sync_object)).contains(&Command::Done));
+        pack.local(0, leave(sync_object));
     }
     assert_eq!(pack.messages(), 0);
 }
@@ -112,7 +112,7 @@ fn notices_go_from_writer_to_readers_to_the_next_writer() {
         "a reader wrote it"
     );
     assert_eq!(
-        pack.sent.remove(&MessageKind::GateForward),
+        pack.sent.remove(&MessageKind::SyncForward),
         Some(1),
         "that reader is asked"
     );
@@ -160,19 +160,19 @@ fn permits_go_to_those_who_asked_first_and_are_not_lost() {
 #[test]
 fn what_is_not_held_cannot_be_released_and_what_is_held_not_entered() {
     let mut pack = Pack::new(2);
-    for passage in [read(1), write(1)] {
-        let error = pack.refuse(0, leave(passage));
+    for sync_object in [read(1), write(1)] {
+        let error = pack.refuse(0, leave(sync_object));
         assert_eq!(
             error,
             ProtocolError::NotEntered {
-                passage,
+                sync_object,
                 site: site(4)
             }
         );
     }
     pack.run(0, enter(read(1)));
-    for passage in [read(1), write(1)] {
-        let text = pack.refuse(0, enter(passage)).to_string();
+    for sync_object in [read(1), write(1)] {
+        let text = pack.refuse(0, enter(sync_object)).to_string();
         assert!(text.contains("since program.rs:3:5"), "{text}");
     }
     let text = pack.refuse(0, leave(write(1))).to_string();
@@ -195,8 +195,8 @@ fn a_semaphore_neither_overflows_nor_changes() {
         matches!(error, ProtocolError::OtherPermits { .. }),
         "{error}"
     );
-    let release = Message::GateRelease {
-        passage: full,
+    let release = Message::SyncRelease {
+        sync_object: full,
         time: VectorTime::zero(2),
         site: site(9),
     };
@@ -237,18 +237,18 @@ fn messages_that_make_no_sense_change_nothing() {
     let mut pack = Pack::new(3);
     pack.run(1, enter(write(0)));
     let time = VectorTime::zero(3);
-    let request = |passage| Message::GateRequest {
-        passage,
+    let request = |sync_object| Message::SyncRequest {
+        sync_object,
         wait: 9,
         time: time.clone(),
     };
-    let release = |passage| Message::GateRelease {
-        passage,
+    let release = |sync_object| Message::SyncRelease {
+        sync_object,
         time: time.clone(),
         site: site(1),
     };
-    let grant = |wait, parts| Message::GateGrant {
-        passage: write(0),
+    let grant = |wait, parts| Message::SyncGrant {
+        sync_object: write(0),
         wait,
         parts,
         news: no_news(3),
@@ -273,20 +273,20 @@ fn what_all_have_seen_at_a_barrier_is_kept_no_more() {
     let mut pack = Pack::with_object(3);
     for round in 0..5 {
         for node in 0..3 {
-            for passage in [write(3 * round), read(3 * round)] {
-                pack.run(node, enter(passage));
-                if node == 1 && passage == write(3 * round) {
+            for sync_object in [write(3 * round), read(3 * round)] {
+                pack.run(node, enter(sync_object));
+                if node == 1 && sync_object == write(3 * round) {
                     pack.run(node, miss(OBJECT, 0));
                     pack.write(node, OBJECT);
                 }
-                pack.run(node, leave(passage));
+                pack.run(node, leave(sync_object));
             }
             pack.run(node, leave(permit(0, 0)));
         }
-        let [locks, releases] = pack.nodes[0].gate_records_kept();
+        let [locks, releases] = pack.nodes[0].sync_records_kept();
         assert!(locks == 1 && releases > 0, "{locks} and {releases}");
         pack.barrier();
-        assert_eq!(pack.nodes[0].gate_records_kept(), [0, 0]);
+        assert_eq!(pack.nodes[0].sync_records_kept(), [0, 0]);
     }
 }
 
@@ -295,7 +295,7 @@ fn a_lock_that_is_held_over_a_barrier_is_kept() {
     let mut pack = Pack::new(2);
     pack.run(1, enter(write(0)));
     pack.barrier();
-    assert_eq!(pack.nodes[0].gate_records_kept()[0], 1);
+    assert_eq!(pack.nodes[0].sync_records_kept()[0], 1);
     assert!(!pack.run(0, enter(read(0))).contains(&Command::Done));
     pack.run(1, leave(write(0)));
     assert!(passed(&mut pack, 0));

@@ -2,7 +2,7 @@
 //! the ids of the run, and where its worker is.
 
 use dhole_model::NodeId;
-use dhole_protocol::{Message, News, ProtocolError};
+use dhole_protocol::{Message, ProtocolError, WriteNotices};
 
 use crate::step::Step;
 
@@ -12,14 +12,14 @@ pub(crate) fn check_ids(
     message: &Message,
     step: &Step<'_, '_>,
 ) -> Result<(), ProtocolError> {
-    let told = message.news().into_iter().flat_map(News::ids);
+    let told = message.news().into_iter().flat_map(WriteNotices::ids);
     match step.heap.cluster().given_to_nobody(told) {
         None => Ok(()),
         Some(ids) => Err(ProtocolError::UnknownIds { from, ids }),
     }
 }
 
-/// News came though the worker computes: its sender says what no sound node says.
+/// Notices came though the worker computes: its sender says what no sound node says.
 pub(crate) fn not_awaited(from: NodeId) -> ProtocolError {
     ProtocolError::BadMessage {
         from,

@@ -1,4 +1,4 @@
-//! What is known by the number of its call. Numbers are given out one after the other, and most
+//! A map whose keys are the numbers of calls. Numbers are given out one after the other, and most
 //! calls are over soon: so all but a few old ones lie in a row.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,7 +10,7 @@ const OUT_AT_ONCE: u32 = 32;
 
 /// Things by number; cheap where most of the numbers are near each other.
 #[derive(Clone, Debug)]
-pub struct Numbered<T> {
+pub struct SequenceMap<T> {
     /// The number of the first in the row. It never becomes less.
     first: u64,
     row: VecDeque<Option<T>>,
@@ -22,9 +22,9 @@ pub struct Numbered<T> {
     old: BTreeMap<u64, T>,
 }
 
-impl<T> Default for Numbered<T> {
-    fn default() -> Numbered<T> {
-        Numbered {
+impl<T> Default for SequenceMap<T> {
+    fn default() -> SequenceMap<T> {
+        SequenceMap {
             first: 0,
             row: VecDeque::new(),
             in_a_row: 0,
@@ -34,7 +34,7 @@ impl<T> Default for Numbered<T> {
     }
 }
 
-impl<T> Numbered<T> {
+impl<T> SequenceMap<T> {
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -195,44 +195,44 @@ mod tests {
 
     #[test]
     fn the_highest_number_is_one_as_others() {
-        let mut numbered = Numbered::default();
-        numbered.insert(u64::MAX - 1, 1);
+        let mut sequence = SequenceMap::default();
+        sequence.insert(u64::MAX - 1, 1);
         for again in 0..2 {
-            numbered.insert(u64::MAX, 2 + again);
-            assert_eq!(numbered.iter().last(), Some((u64::MAX, &(2 + again))));
-            numbered.forget(u64::MAX - 1);
-            assert_eq!(numbered.remove(u64::MAX), Some(2 + again));
-            assert!(numbered.is_empty() && !numbered.contains(u64::MAX));
+            sequence.insert(u64::MAX, 2 + again);
+            assert_eq!(sequence.iter().last(), Some((u64::MAX, &(2 + again))));
+            sequence.forget(u64::MAX - 1);
+            assert_eq!(sequence.remove(u64::MAX), Some(2 + again));
+            assert!(sequence.is_empty() && !sequence.contains(u64::MAX));
         }
     }
 
     proptest! {
         #[test]
         fn it_is_a_map(steps in steps()) {
-            let (mut numbered, mut map) = (Numbered::default(), BTreeMap::new());
+            let (mut sequence, mut map) = (SequenceMap::default(), BTreeMap::new());
             let mut number = 0_u64;
             for (at, (step, inserts)) in steps.into_iter().enumerate() {
                 number = number.saturating_add_signed(step);
                 match inserts {
                     true => {
-                        numbered.insert(number, at);
+                        sequence.insert(number, at);
                         map.insert(number, at);
                     }
                     false if at % 2 == 0 => {
-                        prop_assert_eq!(numbered.remove(number), map.remove(&number));
+                        prop_assert_eq!(sequence.remove(number), map.remove(&number));
                     }
                     false => {
-                        numbered.forget(number);
+                        sequence.forget(number);
                         map.remove(&number);
                     }
                 }
-                prop_assert_eq!(numbered.get(number), map.get(&number));
-                prop_assert_eq!(numbered.get_mut(number), map.get_mut(&number));
-                prop_assert_eq!(numbered.len(), map.len());
-                prop_assert_eq!(numbered.is_empty(), map.is_empty());
-                prop_assert!(numbered.row.len() as u64 <= MOST_IN_A_ROW);
+                prop_assert_eq!(sequence.get(number), map.get(&number));
+                prop_assert_eq!(sequence.get_mut(number), map.get_mut(&number));
+                prop_assert_eq!(sequence.len(), map.len());
+                prop_assert_eq!(sequence.is_empty(), map.is_empty());
+                prop_assert!(sequence.row.len() as u64 <= MOST_IN_A_ROW);
             }
-            prop_assert!(numbered.iter().eq(map.iter().map(|(number, it)| (*number, it))));
+            prop_assert!(sequence.iter().eq(map.iter().map(|(number, it)| (*number, it))));
         }
     }
 }
