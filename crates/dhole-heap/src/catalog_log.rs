@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 
 use dhole_model::{NodeId, Oid};
-use dhole_ship::NoEntry;
+use dhole_registry::NoEntry;
 use thiserror::Error;
 
 use crate::directory::Directory;

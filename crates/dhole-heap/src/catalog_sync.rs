@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid};
-use dhole_ship::Shipped;
+use dhole_registry::Shipped;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{ArrayRun, Directory, Life, Run};

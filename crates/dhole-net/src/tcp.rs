@@ -23,7 +23,7 @@ use rustix::event::{PollFlags, epoll};
 pub use self::stream::Stream;
 
 use self::frame::{GOODBYE, LARGEST};
-use self::inbound::{Brought, Inbound};
+use self::inbound::{Inbound, Polled};
 use self::outbound::{Outbound, Sent};
 use crate::doorbell::{Doorbell, timespec};
 use crate::parker::{Park, Parker, Wakers};
@@ -181,23 +181,23 @@ impl Tcp {
         node: NodeId,
         inbound: &mut Inbound,
         take: &mut dyn FnMut(NodeId, &[u8]),
-    ) -> Brought {
+    ) -> Polled {
         let Some(link) = &self.links[node.index()] else {
-            return Brought::default();
+            return Polled::default();
         };
         if self.peers.loss(node).is_some() {
-            return Brought::default();
+            return Polled::default();
         }
         let take = &mut |frame: &[u8]| take(node, frame);
-        let mut brought = inbound.poll(&link.stream, self.limits.largest, take);
-        if brought.read {
+        let mut polled = inbound.poll(&link.stream, self.limits.largest, take);
+        if polled.read {
             link.heard.store(true, Ordering::Relaxed);
         }
-        if let Some(loss) = brought.loss.take() {
+        if let Some(loss) = polled.loss.take() {
             *inbound = Inbound::new();
             self.give_up(node, loss);
         }
-        brought
+        polled
     }
 
     /// Asks the kernel who has sent.
@@ -286,9 +286,9 @@ impl Port for Tcp {
         let more_was_left = self.more.swap(true, Ordering::Relaxed);
         let (mut frames, mut more) = (0, false);
         let mut read = |node: NodeId| {
-            let brought = self.read(node, &mut inbound[node.index()], take);
-            frames += brought.frames;
-            more |= brought.more;
+            let polled = self.read(node, &mut inbound[node.index()], take);
+            frames += polled.frames;
+            more |= polled.more;
         };
         if more_was_left || self.links.len() <= 1 + READ_UNASKED {
             self.living().for_each(|(node, _)| read(node));

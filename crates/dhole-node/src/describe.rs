@@ -13,7 +13,7 @@ impl State {
     /// What this node knows of why nobody may go on, beside its own waits.
     pub(crate) fn answers_probe(&self, mut probe: QuiescenceProbe) -> QuiescenceProbe {
         probe.say_made(|object| self.here.made_at(object));
-        probe.round.beside.extend(self.turns.unbegun(self.id()));
+        probe.round.beside.extend(self.scheduler.unbegun(self.id()));
         probe
     }
 
@@ -37,7 +37,7 @@ impl State {
             let waiter = self.here.in_words(waiter);
             let _infallible = write!(text, "\nanother of its processes: {waiter}");
         }
-        if let Some(unbegun) = self.turns.unbegun(self.id()) {
+        if let Some(unbegun) = self.scheduler.unbegun(self.id()) {
             let _infallible = write!(text, "\n{unbegun}");
         }
         for (holding, site) in self.held() {

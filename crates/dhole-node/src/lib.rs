@@ -20,7 +20,7 @@
 //! | `freeing` | freeing objects |
 //! | `faults` | accesses that ask or write first, for machines that charge them |
 //! | `family` | pushes, flushes and merges |
-//! | `under` | which protocol keeps an object consistent |
+//! | `protocol_choice` | which protocol keeps an object consistent |
 //! | `race` | what a program is told of its races |
 //! | `launch` | the beginning and the end of a run |
 //! | `into_error` | what `?` turns into an error of a program |
@@ -86,6 +86,7 @@ mod outcome;
 mod paged;
 mod process_error;
 mod processes;
+mod protocol_choice;
 mod race;
 mod random;
 mod reachable;
@@ -98,7 +99,6 @@ mod sync;
 mod sync_error;
 mod sync_object;
 mod threads;
-mod under;
 mod waits;
 mod worker;
 
@@ -126,13 +126,13 @@ pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;
 pub use process_error::ProcessError;
 pub use processes::{ProcessLimits, Processes};
+pub use protocol_choice::Under;
 pub use race::RaceReport;
 pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};
 pub use sync_error::{OutOfMemory, RunEnded, SyncError};
 pub use sync_object::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use threads::Threads;
-pub use under::Under;
 pub use worker::Worker;
 
 /// A map whose order is the same on every node: for the state of shared objects.
@@ -148,7 +148,7 @@ pub mod __private {
     pub use dhole_heap::{Share as DeriveShare, Tag};
     pub use dhole_model::NodeId;
 
-    pub use dhole_ship::Stateless;
+    pub use dhole_registry::Stateless;
 
     pub use crate::Worker;
     pub use crate::object::*;

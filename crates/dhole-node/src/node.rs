@@ -27,7 +27,7 @@ use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 use crate::settings::Settings;
-use crate::spawn::Turns;
+use crate::spawn::Scheduler;
 use crate::step::{Step, gather, must, worker_is};
 use crate::sync_error::RunEnded;
 
@@ -88,7 +88,7 @@ pub(crate) struct State {
     pub(crate) here: ObjectsHere,
     pub(crate) membership: Membership,
     /// The processes of this node beside the one that has the turn.
-    pub(crate) turns: Turns,
+    pub(crate) scheduler: Scheduler,
     pub(crate) last_call: LastCall,
 }
 
@@ -125,7 +125,7 @@ impl Node {
             races: Vec::new(),
             here: ObjectsHere::new(id, nodes, settings, cluster.number()),
             membership: Membership::new(settings.survive),
-            turns: Turns::default(),
+            scheduler: Scheduler::default(),
             last_call: LastCall::default(),
         };
         Node {
@@ -267,12 +267,17 @@ impl State {
             Message::QuiescenceProbe(_) if self.others_go_on() => return Wake::No,
             // It ends no wait, and others wait for what this node says then.
             Message::BarrierRound(said) if !self.protocol.ends_rounds(said) => {}
-            said if self.turns.holds(said) => {
+            said if self.scheduler.holds(said) => {
                 return self.hold_message(from, message, step);
             }
-            said if self.turns.program_is_at_barrier() && self.protocol.lacks_of_grant(said) => {
+            said if self.scheduler.program_is_at_barrier()
+                && self.protocol.lacks_of_grant(said) =>
+            {
                 let nodes = self.nodes;
-                if !self.turns.hold_grant(from, message, step.payload, nodes) {
+                if !self
+                    .scheduler
+                    .hold_grant(from, message, step.payload, nodes)
+                {
                     self.too_many(from, step);
                 }
                 return Wake::No;
@@ -284,7 +289,7 @@ impl State {
             // Where an operation is overtaken, its receiver asks for what is missing.
             && message.kind() != MessageKind::Ordered
             && step.heap.presence() == Presence::Computing
-            && self.turns.are_the_programs()
+            && self.scheduler.are_the_programs()
             && !self.membership.is_on();
         let before = nobody_waits.then(|| (message.kind(), step.out.len()));
         self.take_message(from, message, step);
@@ -300,7 +305,7 @@ impl State {
     /// Keeps a message until the program has the turn, which waits for it.
     fn hold_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
         let nodes = self.nodes;
-        if !self.turns.hold(from, message, step.payload, nodes) {
+        if !self.scheduler.hold(from, message, step.payload, nodes) {
             self.too_many(from, step);
         }
         Wake::Yes
@@ -553,13 +558,13 @@ impl State {
     /// so far, and no node may be lost.
     #[inline]
     pub(crate) fn may_be_bytes(&self) -> bool {
-        self.ended().is_none() && self.turns.are_the_programs() && !self.membership.is_on()
+        self.ended().is_none() && self.scheduler.are_the_programs() && !self.membership.is_on()
     }
 
     /// Whether the worker is to be woken, if it has waited, or another process of this node.
     #[inline]
     fn wakes(&mut self, waited: bool) -> Wake {
-        let stirred = self.turns.take_stirred();
+        let stirred = self.scheduler.take_stirred();
         match stirred || (waited && self.may_go_on()) {
             true => Wake::Yes,
             false => Wake::No,

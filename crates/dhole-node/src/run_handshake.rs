@@ -70,7 +70,7 @@ pub(crate) fn meet(
     let terms = match &made {
         Ok(cluster) => Ok(encode(&Terms {
             settings: settings.in_words(),
-            shipped: dhole_ship::fingerprint(),
+            shipped: dhole_registry::fingerprint(),
             ids_left: cluster.ids_left(),
         })),
         Err(error) => {

@@ -1,11 +1,11 @@
 //! `dhole paper`: repeats a paper's evaluation and prints its numbers beside dhole's.
 
+mod cache;
 mod cell;
 mod figures;
 mod holds;
 mod published;
 mod results;
-mod shelf;
 mod tables;
 mod variant;
 
@@ -20,9 +20,9 @@ use thiserror::Error;
 
 use crate::arguments::Dosa;
 use crate::say;
+use cache::ResultCache;
 use published::Published;
 use results::Results;
-use shelf::Shelf;
 
 /// The error of an evaluation that did not run to its end.
 #[derive(Debug, Error)]
@@ -110,8 +110,8 @@ pub fn dosa(wanted: &Dosa) -> Result<ExitCode, PaperError> {
         let name = if wanted.small { "dosa-small" } else { "dosa" };
         PathBuf::from(name)
     });
-    let shelf = Shelf::open(&folder, interruption())?;
-    let (results, failed, all) = Results::fetch(&paper, wanted, &shelf)?;
+    let cache = ResultCache::open(&folder, interruption())?;
+    let (results, failed, all) = Results::fetch(&paper, wanted, &cache)?;
     write(&folder, "dosa.md", &tables::page(&results))?;
     let json = serde_json::to_string_pretty(&results.json()).expect("numbers and words");
     write(&folder, "dosa.json", &json)?;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::PaperError;
+use super::cache::ResultCache;
 use super::cell::{Cell, Outcome};
 use super::published::{Hoisting, Problem, Published};
-use super::shelf::Shelf;
 use super::variant::Variant;
 use crate::arguments::Dosa;
 
@@ -55,7 +55,7 @@ impl<'a> Results<'a> {
     pub fn fetch(
         paper: &'a Published,
         wanted: &'a Dosa,
-        shelf: &Shelf,
+        cache: &ResultCache,
     ) -> Result<(Results<'a>, usize, usize), PaperError> {
         let mut results = Results {
             paper,
@@ -66,13 +66,13 @@ impl<'a> Results<'a> {
             unhoisted: BTreeMap::new(),
         };
         // One after the other: these are timed.
-        let mut all = results.run_here(shelf)?;
+        let mut all = results.run_here(cache)?;
         let mut failed = all - results.here.iter().flatten().count() * TURNS;
         let hoisting = results.hoisting.values().flatten().flatten();
         failed -= hoisting.count() * TURNS;
         let keys = results.keys();
         let cells: Vec<Cell> = keys.iter().map(|key| results.cell(*key)).collect();
-        for (key, outcome) in keys.into_iter().zip(shelf.fetch(&cells, wanted.jobs())?) {
+        for (key, outcome) in keys.into_iter().zip(cache.fetch(&cells, wanted.jobs())?) {
             match outcome {
                 Ok(outcome) => drop(results.runs.insert(key, outcome)),
                 Err(_) => failed += 1,
@@ -81,7 +81,7 @@ impl<'a> Results<'a> {
         all += cells.len();
         let (systems, cells): (Vec<_>, Vec<_>) = results.unhoisted_cells().into_iter().unzip();
         all += cells.len();
-        for (system, outcome) in systems.into_iter().zip(shelf.fetch(&cells, wanted.jobs())?) {
+        for (system, outcome) in systems.into_iter().zip(cache.fetch(&cells, wanted.jobs())?) {
             match outcome {
                 Ok(outcome) => drop(results.unhoisted.insert(system, outcome)),
                 Err(_) => failed += 1,
@@ -119,7 +119,7 @@ impl<'a> Results<'a> {
         self.run(place, self.most_nodes(), variant)
     }
 
-    fn run_here(&mut self, shelf: &Shelf) -> Result<usize, PaperError> {
+    fn run_here(&mut self, cache: &ResultCache) -> Result<usize, PaperError> {
         let problems = &self.paper.problem;
         if self.wanted.simulated {
             self.here = vec![None; problems.len()];
@@ -127,7 +127,7 @@ impl<'a> Results<'a> {
         }
         let turns = |problem, options: &[&str], name: &str| -> Result<Option<Here>, PaperError> {
             let cells = (0..TURNS).map(|turn| Cell::live(problem, options, name, turn));
-            let found = shelf.fetch(&cells.collect::<Vec<_>>(), 1)?;
+            let found = cache.fetch(&cells.collect::<Vec<_>>(), 1)?;
             let found: Result<Vec<Outcome>, _> = found.into_iter().collect();
             Ok(found.ok().map(|found| {
                 let least = |of: fn(&Outcome) -> f64| found.iter().map(of).fold(f64::MAX, f64::min);

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::{PoisonError, RwLock};
 
 use dhole_model::Oid;
-use dhole_ship::{Ship, Shipped};
+use dhole_registry::{Ship, Shipped};
 
 use super::{MAX_ALIGN, Share};
 use crate::geometry::per_block;
@@ -179,7 +179,7 @@ impl TypeInfo {
                 "a shared type is aligned to a page at most"
             );
         }
-        dhole_ship::put::<Shared<T>>();
+        dhole_registry::put::<Shared<T>>();
         let id = TypeId::of::<T>();
         let known = TYPES.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(info) = known.get(&id) {

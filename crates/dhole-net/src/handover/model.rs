@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! worker:   rests in the port until it is woken; computes until another frame was taken; ends
-//! service:  does the worker rest? parks; is it in the runtime? naps; sleeps in the port; takes
-//! others:   a frame, whose taker wakes the worker; one more when the worker computes
+//! service:  does the worker rest? parks; is it in the runtime? backs off; sleeps in the port;
+//! takes others:   a frame, whose taker wakes the worker; one more when the worker computes
 //! ```
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib model`

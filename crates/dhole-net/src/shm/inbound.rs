@@ -19,8 +19,8 @@ pub(super) struct Inbound {
     total: Option<usize>,
 }
 
-/// What one look at a ring brought.
-pub(super) struct Brought {
+/// What one poll of a ring found.
+pub(super) struct Polled {
     pub frames: usize,
     /// Something was read, and the writer was told.
     pub freed: bool,
@@ -69,7 +69,7 @@ impl Inbound {
         ring: Ring<'_>,
         largest: usize,
         take: &mut dyn FnMut(Incoming<'_>),
-    ) -> Brought {
+    ) -> Polled {
         let (mut frames, mut bytes) = (0, 0);
         let published = self.reader.published();
         let mut behind = Behind::More;
@@ -95,7 +95,7 @@ impl Inbound {
             }
         }
         self.reader.publish(ring);
-        Brought {
+        Polled {
             frames,
             // Also what was published on the way: the writer may sleep for want of it.
             freed: self.reader.published() != published,

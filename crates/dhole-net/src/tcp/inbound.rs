@@ -19,9 +19,9 @@ pub(super) struct Inbound {
     broken_off: bool,
 }
 
-/// What one look at a peer's stream brought.
+/// What one poll of a peer's stream found.
 #[derive(Default)]
-pub(super) struct Brought {
+pub(super) struct Polled {
     pub frames: usize,
     /// Bytes have come, of a whole frame or not.
     pub read: bool,
@@ -43,17 +43,12 @@ impl Inbound {
     }
 
     /// Reads once, unless taking was broken off, and takes every frame that is whole.
-    pub fn poll(
-        &mut self,
-        stream: &Stream,
-        largest: usize,
-        take: &mut dyn FnMut(&[u8]),
-    ) -> Brought {
-        let mut brought = Brought::default();
+    pub fn poll(&mut self, stream: &Stream, largest: usize, take: &mut dyn FnMut(&[u8])) -> Polled {
+        let mut polled = Polled::default();
         let mut end = None;
         if self.broken_off {
             // What was read before comes first: the buffer may be full of it.
-            brought.more = true;
+            polled.more = true;
         } else {
             if self.end == self.buffer.len() {
                 self.grow(USUAL);
@@ -62,26 +57,26 @@ impl Inbound {
                 Ok(0) => end = Some("it closed the connection".to_owned()),
                 Ok(read) => {
                     self.end += read;
-                    brought.read = true;
+                    polled.read = true;
                 }
-                Err(e) if is_passing(e.kind()) => return brought,
+                Err(e) if is_passing(e.kind()) => return polled,
                 Err(e) => end = Some(e.to_string()),
             }
-            brought.more = self.end == self.buffer.len();
+            polled.more = self.end == self.buffer.len();
         }
         self.broken_off = true;
         match self.take_frames(largest, take) {
             Ok(frames) => {
-                brought.frames = frames;
-                brought.loss = end.map(|how| self.ended(&how));
+                polled.frames = frames;
+                polled.loss = end.map(|how| self.ended(&how));
             }
             Err((frames, loss)) => {
-                brought.frames = frames;
-                brought.loss = Some(loss);
+                polled.frames = frames;
+                polled.loss = Some(loss);
             }
         }
         self.broken_off = false;
-        brought
+        polled
     }
 
     fn ended(&self, how: &str) -> Loss {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::{Nullable, Share, Tag};
 use dhole_protocol::objects::Bytes;
-use dhole_ship::Ship;
+use dhole_registry::Ship;
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -221,7 +221,7 @@ impl<T: ObjectType> Ship for Of<T> {
 impl Kind {
     /// The kind of a type.
     pub fn of<T: ObjectType>() -> &'static Kind {
-        dhole_ship::put::<Of<T>>();
+        dhole_registry::put::<Of<T>>();
         Of::<T>::IS
     }
 
@@ -265,7 +265,7 @@ pub(crate) fn register(kind: &'static Kind) -> u64 {
 pub(crate) fn find(key: u64) -> Option<&'static Kind> {
     let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
     if !kinds.contains_key(&key) {
-        for kind in dhole_ship::all().filter_map(|shipped| shipped.is::<Kind>()) {
+        for kind in dhole_registry::all().filter_map(|shipped| shipped.is::<Kind>()) {
             kinds.entry(kind.key()).or_insert(kind);
         }
     }

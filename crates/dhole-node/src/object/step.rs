@@ -524,7 +524,7 @@ impl State {
             self.protocol.operation_over();
             self.woken();
         }
-        if let Some(wait) = self.turns.finished(call) {
+        if let Some(wait) = self.scheduler.finished(call) {
             self.protocol.unpark(wait, false);
         }
     }
@@ -532,7 +532,7 @@ impl State {
     /// A process was started here.
     fn take_in(&mut self, start: Start, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         let nodes = self.nodes;
-        let Err(Start { by, time, .. }) = self.turns.take_in(start, nodes) else {
+        let Err(Start { by, time, .. }) = self.scheduler.take_in(start, nodes) else {
             return Ok(());
         };
         let outcome = Err(Refusal::TooManyProcesses(MOST_CALLS * nodes));

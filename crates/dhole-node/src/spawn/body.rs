@@ -19,13 +19,13 @@ pub(crate) fn run_processes(
     node: &Node,
     mut lend: impl FnMut(&mut dyn FnMut(&mut Worker<'_>)),
 ) -> Fiber {
-    let mut next = node.monitor.lock().split().1.turns.take_begins();
+    let mut next = node.monitor.lock().split().1.scheduler.take_begins();
     while let Some(start) = next {
         lend(&mut |w| w.run_process(&start));
         let mut guard = node.monitor.lock();
         let state = guard.split().1;
         let ended = state.ended().is_some();
-        next = match state.turns.after_end(ended) {
+        next = match state.scheduler.after_end(ended) {
             Ok(start) => Some(start),
             Err(fiber) => return fiber,
         };

@@ -137,7 +137,7 @@ impl Worker<'_> {
             link.local(call, Some(Event::EndInterval))?;
             let state = call.split().1;
             let number = state.here.machine.new_call().number;
-            state.turns.started(number, on);
+            state.scheduler.started(number, on);
             let start = Start {
                 by: CallId { node, number },
                 what,
@@ -185,7 +185,17 @@ impl Worker<'_> {
     /// Waits for children whose handles were dropped, until this node may start another process;
     /// whether it may.
     fn make_room_for_a_child(&mut self, site: CallSite) -> Result<bool, SyncError> {
-        while self.link.node.monitor.lock().split().1.turns.under_way() >= MOST_CALLS {
+        while self
+            .link
+            .node
+            .monitor
+            .lock()
+            .split()
+            .1
+            .scheduler
+            .under_way()
+            >= MOST_CALLS
+        {
             let Some((call, child)) = self.link.children.take_dropped() else {
                 return Ok(false);
             };
@@ -232,11 +242,11 @@ impl Worker<'_> {
             At::Anywhere => {
                 let mut guard = self.link.node.monitor.lock();
                 let state = guard.split().1;
-                let turns = &state.turns;
+                let scheduler = &state.scheduler;
                 let others = (1..=nodes).map(|far| NodeId::at((me + far) % nodes));
                 let others = others.filter(|node| !state.membership.is_gone(*node));
                 // Of several the first.
-                let least = others.min_by_key(|node| turns.started_on(*node));
+                let least = others.min_by_key(|node| scheduler.started_on(*node));
                 least.unwrap_or(self.node())
             }
         };

@@ -5,7 +5,7 @@ use dhole_model::NodeId;
 use dhole_protocol::objects::{ObjectsEvent, Refusal};
 use dhole_protocol::{Event, Message, WriteNotices};
 
-use super::turns::{Next, Parked};
+use super::scheduler::{Next, Parked};
 use crate::ended::Ended;
 use crate::machine::Fiber;
 use crate::node::State;
@@ -16,13 +16,13 @@ use crate::worker::{Failure, Link};
 impl State {
     /// Whether somebody else goes on, or could, though the worker waits: then not all wait.
     pub(crate) fn others_go_on(&self) -> bool {
-        self.turns.begins() || self.may_let_others()
+        self.scheduler.begins() || self.may_let_others()
     }
 
     /// Whether somebody else could go on while the worker waits: it is in a wait that may be set
     /// aside, and nobody waits for what it holds.
     pub(crate) fn may_let_others(&self) -> bool {
-        self.turns.can_go_on() && self.protocol.may_park() && !self.holds_anything()
+        self.scheduler.can_go_on() && self.protocol.may_park() && !self.holds_anything()
     }
 
     fn holds_anything(&self) -> bool {
@@ -48,7 +48,7 @@ impl Link<'_> {
     /// Lets others go on that can, one after the other, each until it waits or is over.
     pub(crate) fn yield_turn(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
-        if state.turns.can_go_on() && !state.holds_anything() {
+        if state.scheduler.can_go_on() && !state.holds_anything() {
             self.give_turn(call)?;
             // It parked without a wait, so that nothing has come for it.
             call.split().1.not_done();
@@ -57,7 +57,7 @@ impl Link<'_> {
     }
 
     fn give_turn(&self, call: &mut MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
-        let Some(next) = call.split().1.turns.next() else {
+        let Some(next) = call.split().1.scheduler.next() else {
             return Ok(false);
         };
         let (machine, id) = (self.machine, self.node.id);
@@ -95,7 +95,7 @@ impl Link<'_> {
         };
         // Who has the turn next computes.
         state.membership.waited();
-        state.turns.park(me, parked);
+        state.scheduler.park(me, parked);
         let (machine, id) = (self.machine, self.node.id);
         call.give_turn(|| machine.hand_over(id, me, to));
     }
@@ -103,20 +103,20 @@ impl Link<'_> {
     /// This fiber has the turn again.
     fn go_on(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
-        if state.turns.has_held() && self.fiber == Fiber::PROGRAM && state.ended().is_none() {
+        if state.scheduler.has_held() && self.fiber == Fiber::PROGRAM && state.ended().is_none() {
             // Whoever had the turn may have written meanwhile.
             let ended = self.local(call, Some(Event::EndInterval));
             if ended.is_err() {
-                call.split().1.turns.unpark(self.fiber);
+                call.split().1.scheduler.unpark(self.fiber);
                 return ended;
             }
         }
         let state = call.split().1;
-        let Some(parked) = state.turns.unpark(self.fiber) else {
+        let Some(parked) = state.scheduler.unpark(self.fiber) else {
             return Ok(());
         };
         let held = match parked.at_barrier {
-            true => state.turns.take_held(),
+            true => state.scheduler.take_held(),
             false => Vec::new(),
         };
         if state.ended().is_some() {
@@ -170,13 +170,13 @@ impl Link<'_> {
     ) -> Result<(), Box<Failure>> {
         loop {
             let state = call.split().1;
-            if !state.turns.program_is_at_barrier() || !state.protocol.lacks(news) {
+            if !state.scheduler.program_is_at_barrier() || !state.protocol.lacks(news) {
                 return Ok(());
             }
             if let Some(ended) = state.ended() {
                 return Err(Box::new(Failure::Ended(ended.clone())));
             }
-            if state.turns.has_held() {
+            if state.scheduler.has_held() {
                 self.take_held_now(call);
                 continue;
             }
@@ -188,21 +188,21 @@ impl Link<'_> {
 
     fn take_held_now(&self, call: &mut MonitorCall<'_, State>) {
         let state = call.split().1;
-        if !state.turns.has_held() || state.ended().is_some() {
+        if !state.scheduler.has_held() || state.ended().is_some() {
             return;
         }
         let (mine, awaited) = (state.protocol.park(), state.here.awaited.take());
         let done = state.not_done();
-        if let Some(wait) = state.turns.take_wait_of_program() {
+        if let Some(wait) = state.scheduler.take_wait_of_program() {
             state.protocol.unpark(wait, true);
         }
-        let held = state.turns.take_held();
+        let held = state.scheduler.take_held();
         self.take_messages(call, held);
         let state = call.split().1;
         let over = state.not_done();
         let wait = state.protocol.park().filter(|_| !over);
         state.protocol.go_on_at_once();
-        state.turns.program_waits(wait);
+        state.scheduler.program_waits(wait);
         state.here.awaited = awaited;
         if let Some(mine) = mine {
             state.protocol.unpark(mine, true);
@@ -210,8 +210,8 @@ impl Link<'_> {
         if done {
             state.woken();
         }
-        if !state.turns.program_is_at_barrier() {
-            let grants = state.turns.take_grants();
+        if !state.scheduler.program_is_at_barrier() {
+            let grants = state.scheduler.take_grants();
             self.take_messages(call, grants);
         }
         // Not before: whoever sends gives up the lock, and the wait is the worker's own again.
@@ -224,7 +224,7 @@ impl Link<'_> {
         call: &mut MonitorCall<'_, State>,
         cause: String,
     ) -> Result<(), Box<Failure>> {
-        let Some(start) = call.split().1.turns.take_begins() else {
+        let Some(start) = call.split().1.scheduler.take_begins() else {
             return Ok(());
         };
         let ended = ObjectsEvent::Ended {
@@ -242,12 +242,12 @@ impl Link<'_> {
     pub(crate) fn end_others(&self, call: &mut MonitorCall<'_, State>, why: RunEnded) {
         loop {
             let state = call.split().1;
-            let Some(fiber) = state.turns.any_parked() else {
+            let Some(fiber) = state.scheduler.any_parked() else {
                 return;
             };
             state.end(Ended::Elsewhere(why.clone()));
             self.hand_over(call, fiber);
-            call.split().1.turns.unpark(self.fiber);
+            call.split().1.scheduler.unpark(self.fiber);
         }
     }
 }

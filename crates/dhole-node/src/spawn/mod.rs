@@ -11,7 +11,7 @@
 //! | `child` | starting a process, and waiting for its end |
 //! | `children` | what a worker has started and not waited for |
 //! | `body` | a process, from its beginning to its end |
-//! | `turns` | whose turn it is on a node |
+//! | `scheduler` | whose turn it is on a node |
 //! | `hand_over` | giving the turn away, and having it again |
 
 mod body;
@@ -19,10 +19,10 @@ mod child;
 mod children;
 mod hand_over;
 mod op;
-mod turns;
+mod scheduler;
 
 pub(crate) use body::run_processes;
 pub use child::{Spawned, Where, anywhere};
 pub(crate) use children::Children;
 pub use op::{Op, function};
-pub(crate) use turns::Turns;
+pub(crate) use scheduler::Scheduler;

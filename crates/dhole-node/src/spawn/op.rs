@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use dhole_protocol::objects::Bytes;
-use dhole_ship::{Ship, Shipped, Stateless, put_carrying};
+use dhole_registry::{Ship, Shipped, Stateless, put_carrying};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -13,7 +13,7 @@ use super::PaperError;
 use super::cell::{Cell, Outcome};
 
 /// The cache: a folder with the outcomes of runs.
-pub struct Shelf {
+pub struct ResultCache {
     folder: PathBuf,
     /// The folder of `dhole` and the programs.
     programs: PathBuf,
@@ -30,13 +30,16 @@ struct Kept {
     outcome: Outcome,
 }
 
-impl Shelf {
+impl ResultCache {
     /// Opens the cache in `folder`, which is made if it is missing, for the programs beside
     /// `dhole`.
     ///
     /// # Errors
     /// [`PaperError::Folder`] if it cannot be made, or `dhole` cannot be found.
-    pub fn open(folder: &Path, interrupted: &'static AtomicBool) -> Result<Shelf, PaperError> {
+    pub fn open(
+        folder: &Path,
+        interrupted: &'static AtomicBool,
+    ) -> Result<ResultCache, PaperError> {
         let cells = folder.join("cells");
         let failed = |cause| PaperError::Folder {
             folder: cells.clone(),
@@ -45,7 +48,7 @@ impl Shelf {
         fs::create_dir_all(&cells).map_err(failed)?;
         let dhole = std::env::current_exe().map_err(failed)?;
         let programs = dhole.parent().unwrap_or(Path::new(".")).to_owned();
-        Ok(Shelf {
+        Ok(ResultCache {
             folder: cells,
             programs,
             interrupted,

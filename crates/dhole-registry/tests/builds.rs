@@ -23,11 +23,11 @@ fn said(way: &str, how: &[&str]) -> Vec<String> {
     std::fs::create_dir_all(&into).expect("a place for what is built");
     let source = |path: &str| here.join(path).to_str().expect("a path").to_owned();
     let rlib = |name: &str| format!("{name}={}/lib{name}.rlib", into.display());
-    let (ship, library) = (rlib("dhole_ship"), rlib("library"));
+    let (ship, library) = (rlib("dhole_registry"), rlib("library"));
     let lib = ["--crate-type", "rlib", "--crate-name"];
     let [kind, rlib, name] = lib;
     rustc(
-        &[kind, rlib, name, "dhole_ship", &source("src/lib.rs")],
+        &[kind, rlib, name, "dhole_registry", &source("src/lib.rs")],
         how,
         &into,
     );

@@ -7,7 +7,7 @@
 //! number, is the name that goes on a wire.
 //!
 //! ```
-//! use dhole_ship::{Ship, Shipped};
+//! use dhole_registry::{Ship, Shipped};
 //!
 //! /// Whatever can say its own size.
 //! struct Sized<T>(std::marker::PhantomData<T>);
@@ -17,7 +17,7 @@
 //! }
 //!
 //! fn name_of<T: 'static>() -> Option<u32> {
-//!     dhole_ship::put::<Sized<T>>();
+//!     dhole_registry::put::<Sized<T>>();
 //!     Shipped::of::<Sized<T>>().map(Shipped::place)
 //! }
 //!
@@ -25,12 +25,12 @@
 //!     assert_eq!(Shipped::at(place)?.is::<usize>(), Some(&6)); // in any process of the program
 //! }
 //! assert!(Shipped::at(u32::MAX).is_err());
-//! # Ok::<(), dhole_ship::NoEntry>(())
+//! # Ok::<(), dhole_registry::NoEntry>(())
 //! ```
 //!
 //! # What is relied on
 //!
-//! - An entry is four bytes in the link section `dhole_ship`: the distance to a function that
+//! - An entry is four bytes in the link section `dhole_registry`: the distance to a function that
 //!   describes what stands there. The section has the flag `R`, so linkers that drop what is not
 //!   referred to keep it.
 //! - The linker merges functions that are alike, and the compiler may write one entry several

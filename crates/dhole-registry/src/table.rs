@@ -187,8 +187,8 @@ pub(crate) mod section {
 
     unsafe extern "Rust" {
         // The linker makes these for a section whose name is a C identifier.
-        static __start_dhole_ship: Entry;
-        static __stop_dhole_ship: Entry;
+        static __start_dhole_registry: Entry;
+        static __stop_dhole_registry: Entry;
     }
 
     /// Nothing runs here: the entry stands beside the code.
@@ -198,7 +198,7 @@ pub(crate) mod section {
         // type `Describe`, and nothing else is ever put into this section.
         unsafe {
             std::arch::asm!(
-                ".pushsection dhole_ship,\"aR\",%progbits",
+                ".pushsection dhole_registry,\"aR\",%progbits",
                 ".balign 4",
                 ".long {describe} - .",
                 ".popsection",
@@ -214,7 +214,7 @@ pub(crate) mod section {
         // SAFETY: as in `put`.
         unsafe {
             std::arch::asm!(
-                ".pushsection dhole_ship,\"aR\",%progbits",
+                ".pushsection dhole_registry,\"aR\",%progbits",
                 ".balign 4",
                 ".long {describe} - .",
                 ".popsection",
@@ -234,8 +234,8 @@ pub(crate) mod section {
 
     pub(super) fn entries() -> impl Iterator<Item = Describe> {
         put::<First>();
-        let start = &raw const __start_dhole_ship;
-        let stop = &raw const __stop_dhole_ship;
+        let start = &raw const __start_dhole_registry;
+        let stop = &raw const __stop_dhole_registry;
         let count = (stop.addr() - start.addr()) / size_of::<Entry>();
         (0..count).map(move |place| {
             // SAFETY: the section lies between the two symbols, it is made of entries alone, and

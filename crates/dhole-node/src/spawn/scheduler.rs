@@ -10,7 +10,7 @@ use crate::machine::Fiber;
 
 /// Who waits for the turn on a node, and for what.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct Scheduler {
     /// How many fibers the node has had beside the program's.
     made: u32,
     parked: BTreeMap<Fiber, Parked>,
@@ -48,7 +48,7 @@ pub(super) enum Next {
     New(Fiber),
 }
 
-impl Turns {
+impl Scheduler {
     /// A process was started here; whether there is room for it.
     pub fn take_in(&mut self, start: Start, nodes: usize) -> Result<(), Start> {
         if self.queue.len() >= MOST_CALLS * nodes {

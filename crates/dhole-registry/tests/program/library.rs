@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use dhole_ship::{Ship, Shipped};
+use dhole_registry::{Ship, Shipped};
 
 /// An operation on `T`, which is told apart by its type alone.
 pub struct Operation<T, F>(PhantomData<fn(T, F)>);
@@ -23,6 +23,6 @@ impl<T: 'static, F: Act> Ship for Operation<T, F> {
 /// Makes `F` on `T`s something that can be named.
 #[inline]
 pub fn name<T: 'static, F: Act>() -> Option<u32> {
-    dhole_ship::put::<Operation<T, F>>();
+    dhole_registry::put::<Operation<T, F>>();
     Shipped::of::<Operation<T, F>>().map(Shipped::place)
 }

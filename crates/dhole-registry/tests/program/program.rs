@@ -1,6 +1,6 @@
 //! Names operations, and starts itself to see whether the other process takes them for the same.
 
-use dhole_ship::Shipped;
+use dhole_registry::Shipped;
 use library::{Act, Does, Operation};
 
 struct Double;
@@ -68,6 +68,6 @@ fn main() {
     let me = std::env::current_exe().expect("this program");
     let status = std::process::Command::new(me).args(names).status();
     assert!(status.expect("the program starts").success());
-    assert!(dhole_ship::all().all(|entry| Shipped::at(entry.place()).is_ok()));
-    println!("{:x}", dhole_ship::fingerprint());
+    assert!(dhole_registry::all().all(|entry| Shipped::at(entry.place()).is_ok()));
+    println!("{:x}", dhole_registry::fingerprint());
 }

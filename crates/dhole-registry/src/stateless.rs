@@ -17,7 +17,7 @@ impl<F: Copy + Send + Sync + 'static> Stateless<F> {
     /// ```compile_fail,E0133
     /// let proof = ();
     /// let function = move || proof;
-    /// let forged = dhole_ship::Stateless::new(function, ());
+    /// let forged = dhole_registry::Stateless::new(function, ());
     /// ```
     ///
     /// # Safety
