@@ -11,7 +11,7 @@ use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Versio
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, SentDiff, Wanted,
+    Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, SentDiff, Wanted,
     WantedDiffs, WriteNotices, WrittenPages,
 };
 
@@ -131,7 +131,7 @@ fn pages_written(node: NodeId) -> Message {
         count: 1 << 20,
     };
     arrival(node, |interval, time| {
-        interval.pages = Some(WrittenPages::new(time.clone(), vec![written]).into());
+        interval.attached = Attached::Pages(WrittenPages::new(time.clone(), vec![written]).into());
     })
 }
 
@@ -147,7 +147,7 @@ fn arrival(node: NodeId, tell: impl FnOnce(&mut Interval, &VectorTime)) -> Messa
         written: vec![],
         elements: vec![],
         freed: vec![],
-        pages: None,
+        attached: Attached::Nothing,
         base: None,
     };
     tell(&mut interval, &time);

@@ -77,6 +77,8 @@ pub struct Node {
     pub noted: Vec<(Oid, CallSite)>,
     /// Payloads of flushes that wait for a call.
     pub held: Vec<(NodeId, Vec<WriteId>)>,
+    /// Messages of members that are taken again at the worker's next call.
+    pub again: Vec<(NodeId, Message, Vec<WriteId>)>,
     /// As above, of elements.
     pub held_elements: Vec<(NodeId, Vec<WriteId>)>,
     /// In a collective, once it has what it waits for first: whether it has sent its value up.
@@ -137,6 +139,7 @@ impl Node {
             noted: Vec::new(),
             held: Vec::new(),
             held_elements: Vec::new(),
+            again: Vec::new(),
             collecting: None,
             calls: Calls::new(me, program.nodes.len()),
             published: vec![Published::default(); program.objects.len()],
@@ -344,6 +347,20 @@ impl Node {
                     payload.next().ok_or(Fault::Heap)?;
                 }
             }
+            Command::SendBytes {
+                to,
+                message,
+                objects,
+            } => {
+                let leaves = objects.iter().flat_map(|oid| around.program.leaves(*oid));
+                let values = leaves.map(|leaf| self.heap.gather(leaf, at));
+                let values = values.collect::<Result<_, _>>()?;
+                self.send(to, message, values, false, around);
+            }
+            Command::DeliverAgain { from, message } => {
+                self.again.push((from, message, payload.collect()));
+            }
+            Command::Fail(_) => return Err(Fault::Refused),
             Command::Push { .. }
             | Command::Keep { .. }
             | Command::PassOver { .. }

@@ -377,7 +377,7 @@ impl Program {
     /// The shared objects that a node allocated before the program begins.
     pub(crate) fn allocated_before(&self, node: usize) -> impl Iterator<Item = Oid> {
         let later = move |object| self.nodes[node].contains(&Op::Alloc(object));
-        let at_home = self.coherence == Coherence::Home;
+        let at_home = self.coherence == Coherence::Home || self.coherence.member().is_some();
         let here = move |object: &u8| {
             let creator = self.objects[usize::from(*object)];
             let creator = creator.or(at_home.then_some(0));

@@ -57,7 +57,7 @@ impl Node {
             }
             Some(Op::Write(object)) => match self.heap.readable(usize::from(object)) {
                 Some(_) => (
-                    (Exclusive, None),
+                    (Exclusive, self.waits_to_write(object, around.program)),
                     Some(write_fault(object, site, around.program)),
                 ),
                 None => (
@@ -269,6 +269,9 @@ impl Node {
         }
         if self.protocol.has_deferred() && around.bug != Some(Bug::NeverServe) {
             self.step(Event::Serve, &[], around)?;
+            for (from, message, payload) in std::mem::take(&mut self.again) {
+                self.step(Event::DeliverAgain { from, message }, &payload, around)?;
+            }
         }
         event.map_or(Ok(()), |event| self.step(event, &[], around))
     }
@@ -280,10 +283,12 @@ impl Node {
             return self.compute(around);
         }
         match self.next(around.program) {
-            Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => self.call(
-                Some(write_fault(object, self.site(), around.program)),
-                around,
-            ),
+            Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => {
+                let wait = self.waits_to_write(object, around.program);
+                self.phase = Phase::Call(Presence::Exclusive, wait);
+                let fault = write_fault(object, self.site(), around.program);
+                self.call(Some(fault), around)
+            }
             Some(Op::WritePart(part)) if !self.all_writable(part, around.program) => {
                 self.call(Some(part.write(self.site())), around)
             }
@@ -316,6 +321,12 @@ impl Node {
                 Ok(())
             }
         }
+    }
+
+    /// The wait of a worker that makes an object writable, if its protocol says when it may.
+    fn waits_to_write(&self, object: u8, program: &Program) -> Option<Wait> {
+        let waits = self.protocol.waits_to_write(program.oid(object));
+        waits.then_some(Wait::Object)
     }
 
     fn all_readable(&self, part: Part, program: &Program) -> bool {

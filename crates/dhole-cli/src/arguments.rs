@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Barriers, Coherence, Races, ReportForm};
+use dhole::{Barriers, Races, ReportForm};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -141,9 +141,10 @@ pub struct Run {
 /// The settings of runs that the program does not set itself.
 #[derive(Args)]
 pub struct Defaults {
-    /// The protocol of shared objects, unless the program sets it: lazy, update, home or treadmarks
+    /// The protocol of shared objects, unless the program sets it: lazy, update, home, treadmarks,
+    /// or one that the program brings
     #[arg(long, value_name = "NAME")]
-    protocol: Option<Coherence>,
+    protocol: Option<String>,
 
     /// Whether races are ignored, reported, or end the run, unless the program sets it
     #[arg(long, value_name = "WHAT", value_parser = races())]
@@ -173,8 +174,8 @@ pub struct Defaults {
 
 impl Defaults {
     /// The environment variables for the program.
-    pub fn variables(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let protocol = self.protocol.map(Coherence::name);
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let protocol = self.protocol.as_deref();
         let races = self.races.map(Races::name);
         let barrier = self.barrier.map(Barriers::name);
         let one_sided = self.one_sided.map(|on| if on { "on" } else { "off" });
@@ -530,7 +531,9 @@ mod tests {
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
         let words = "-n 3 --protocol home --races warn-all --barrier central --report -- program";
-        let variables = |defaults: &Defaults| -> Vec<_> { defaults.variables().collect() };
+        fn variables(defaults: &Defaults) -> Vec<(&str, &str)> {
+            defaults.variables().collect()
+        }
         let told = [
             ("DHOLE_PROTOCOL", "home"),
             ("DHOLE_RACES", "warn-all"),

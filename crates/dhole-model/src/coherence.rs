@@ -1,7 +1,10 @@
-use dhole_wire::Wire;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+
+use dhole_wire::Wire;
+use serde::{Deserialize, Serialize};
+
+use crate::member::MemberId;
 
 /// The protocol that keeps the copies of an object consistent. All protocols give release
 /// consistency. They differ in which messages travel, and when.
@@ -23,10 +26,13 @@ pub enum Coherence {
     /// Keeps the pages consistent that objects lie in, with several writers each, and not the
     /// objects. For a whole run only: the baseline (TreadMarks: Keleher et al. 1994).
     TreadMarks,
+    /// A protocol that the program brings: a type that implements `dhole::protocol`'s
+    /// `CoherenceProtocol`.
+    Member(MemberId),
 }
 
 impl Coherence {
-    /// Every protocol.
+    /// Every protocol that dhole brings.
     pub const ALL: [Coherence; 4] = [
         Coherence::Lazy,
         Coherence::Update,
@@ -38,12 +44,28 @@ impl Coherence {
     pub const BY_OBJECT: [Coherence; 3] = [Coherence::Lazy, Coherence::Update, Coherence::Home];
 
     /// The name of this protocol in options and reports.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Coherence::Lazy => "lazy",
             Coherence::Update => "update",
             Coherence::Home => "home",
             Coherence::TreadMarks => "treadmarks",
+            Coherence::Member(member) => member.name(),
+        }
+    }
+
+    /// Every protocol that a run of this program can have: those that dhole brings, then those
+    /// that the program brings.
+    pub fn all() -> impl Iterator<Item = Coherence> + Clone {
+        let brought = MemberId::all().map(Coherence::Member);
+        Coherence::ALL.into_iter().chain(brought)
+    }
+
+    /// The protocol of the program's own, if it is one.
+    pub const fn member(self) -> Option<MemberId> {
+        match self {
+            Coherence::Member(member) => Some(member),
+            _ => None,
         }
     }
 }
@@ -65,11 +87,9 @@ crate::debug_in_words!(UnknownCoherence);
 
 impl fmt::Display for UnknownCoherence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        write!(
-            f,
-            "'{name}' is no protocol: there are lazy, update, home and treadmarks"
-        )
+        let names: Vec<&str> = Coherence::all().map(Coherence::name).collect();
+        let (name, names) = (&self.name, names.join(", "));
+        write!(f, "'{name}' is no protocol: there are {names}")
     }
 }
 
@@ -79,7 +99,7 @@ impl FromStr for Coherence {
     type Err = UnknownCoherence;
 
     fn from_str(name: &str) -> Result<Coherence, UnknownCoherence> {
-        let found = Coherence::ALL.into_iter().find(|one| one.name() == name);
+        let found = Coherence::all().find(|one| one.name() == name);
         found.ok_or_else(|| UnknownCoherence {
             name: name.to_owned(),
         })
@@ -88,7 +108,12 @@ impl FromStr for Coherence {
 
 #[cfg(test)]
 mod tests {
+    use std::any::TypeId;
+
+    use dhole_registry::Ship;
+
     use super::*;
+    use crate::member::MemberEntry;
 
     #[test]
     fn names_lead_back_and_others_are_refused_by_name() {
@@ -97,5 +122,33 @@ mod tests {
         }
         let error = "Lazy".parse::<Coherence>().unwrap_err();
         assert!(error.to_string().contains("'Lazy'"));
+    }
+
+    struct Brought;
+
+    impl Ship for Brought {
+        type Is = MemberEntry;
+        const IS: &'static MemberEntry = &MemberEntry {
+            name: "brought",
+            type_id: TypeId::of::<Brought>(),
+            make: &(),
+        };
+    }
+
+    #[test]
+    fn what_a_program_brings_has_a_name_and_a_number_and_takes_a_byte() {
+        let member = MemberId::of::<Brought>();
+        let coherence = Coherence::Member(member);
+        assert_eq!("brought".parse(), Ok(coherence));
+        assert_eq!(coherence.to_string(), "brought");
+        assert_eq!(size_of::<Option<Coherence>>(), 1);
+        let bytes = coherence.to_bytes();
+        assert_eq!(Coherence::parse(&bytes), Ok(coherence));
+        assert_eq!(Coherence::Home.to_bytes().len(), 1);
+        let unknown = [bytes[0], bytes[1] + 1];
+        assert!(Coherence::parse(&unknown).is_err());
+        assert!(MemberId::try_from(u8::MAX).is_err());
+        let error = "brougth".parse::<Coherence>().unwrap_err().to_string();
+        assert!(error.ends_with("lazy, update, home, treadmarks, brought"));
     }
 }

@@ -37,6 +37,8 @@ pub enum MessageKind {
     DiffRequest,
     /// Carries diffs.
     DiffReply,
+    /// A message of a protocol that the program brings.
+    Coherence,
     /// Asks a lock's manager for the lock.
     LockRequest,
     /// Carries a request from the manager to the last holder.
@@ -86,7 +88,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 37] = [
+    pub const ALL: [MessageKind; 38] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -102,6 +104,7 @@ impl MessageKind {
         MessageKind::PageReply,
         MessageKind::DiffRequest,
         MessageKind::DiffReply,
+        MessageKind::Coherence,
         MessageKind::LockRequest,
         MessageKind::LockForward,
         MessageKind::LockGrant,
@@ -159,6 +162,7 @@ impl MessageKind {
             MessageKind::PageReply => "page_reply",
             MessageKind::DiffRequest => "diff_request",
             MessageKind::DiffReply => "diff_reply",
+            MessageKind::Coherence => "coherence",
             MessageKind::LockRequest => "lock_request",
             MessageKind::LockForward => "lock_forward",
             MessageKind::LockGrant => "lock_grant",
@@ -356,6 +360,9 @@ pub struct Counters {
     pub allotted_bytes: u64,
     /// Sent messages by kind.
     pub by_kind: BTreeMap<MessageKind, KindCounters>,
+    /// Sent messages of the protocols that the program brings, by the protocol's name. Together
+    /// they are those of the kind [`MessageKind::Coherence`].
+    pub by_protocol: BTreeMap<String, KindCounters>,
     /// Events by the type of the object.
     pub by_type: BTreeMap<String, TypeCounters>,
     /// Operations that the node called, by object, with its type.
@@ -416,6 +423,11 @@ impl Counters {
             now.messages -= then.messages;
             now.bytes -= then.bytes;
         }
+        for (protocol, then) in &earlier.by_protocol {
+            let now = since.by_protocol.entry(protocol.clone()).or_default();
+            now.messages -= then.messages;
+            now.bytes -= then.bytes;
+        }
         for (name, then) in &earlier.by_type {
             since.by_type.entry(name.clone()).or_default().take(then);
         }
@@ -464,6 +476,7 @@ impl Counters {
             shared_bytes,
             allotted_bytes,
             by_kind,
+            by_protocol,
             by_type,
             by_object,
         } = other;
@@ -502,6 +515,11 @@ impl Counters {
         self.allotted_bytes += allotted_bytes;
         for (kind, theirs) in by_kind {
             let mine = self.by_kind.entry(*kind).or_default();
+            mine.messages += theirs.messages;
+            mine.bytes += theirs.bytes;
+        }
+        for (protocol, theirs) in by_protocol {
+            let mine = self.by_protocol.entry(protocol.clone()).or_default();
             mine.messages += theirs.messages;
             mine.bytes += theirs.bytes;
         }

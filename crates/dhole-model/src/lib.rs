@@ -1,8 +1,8 @@
 //! The plain data that every other crate of dhole uses: nodes ([`NodeId`]), objects ([`Oid`]),
 //! times ([`VectorTime`], [`Version`]), lines of the program ([`CallSite`]) and [`Counters`].
 //!
-//! This crate depends on no other crate of dhole. Two items do more than hold data: [`SplitMix64`]
-//! draws random numbers, and [`write_error`] writes errors for people.
+//! Of dhole's crates it needs the wire format and the table of names alone. Two items do more than
+//! hold data: [`SplitMix64`] draws random numbers, and [`write_error`] writes errors for people.
 //!
 //! ```
 //! use dhole_model::{NodeId, Version};
@@ -21,6 +21,7 @@ mod error_text;
 mod feature;
 mod id_set;
 mod line_costs;
+mod member;
 mod node;
 mod notify;
 mod object_id;
@@ -42,6 +43,7 @@ pub use error_text::{with_causes, write_error, write_wrapped};
 pub use feature::MissingFeature;
 pub use id_set::IdSet;
 pub use line_costs::{LineCost, LineCosts, WaitCause, WaitCost};
+pub use member::{MAX_MEMBERS, MemberEntry, MemberId, NoMember};
 pub use node::{MAX_NODES, NodeId};
 pub use notify::Notify;
 pub use object_id::ObjectId;

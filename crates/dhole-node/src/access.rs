@@ -71,6 +71,10 @@ impl<'id> Access<'id> for Worker<'id> {
                     Event::WriteFault { oid, site }
                 }
             };
+            if call.split().1.protocol.waits_to_write(oid) {
+                link.awaits(miss);
+                return link.and_wait(call, event).map(|_| Ok(()));
+            }
             link.local(call, Some(event)).map(Ok)
         });
         self.accessed(miss, called)
@@ -395,7 +399,8 @@ impl<'id> Worker<'id> {
         let site = Location::caller();
         self.allocate::<T, _>([count, 0, count], coherence, site, |heap| {
             let rows = heap.alloc_rows(count as u64, len as u64)?;
-            let at_home = rows.oids().filter(|_| coherence == Coherence::Home);
+            let is_stored = coherence == Coherence::Home || coherence.member().is_some();
+            let at_home = rows.oids().filter(|_| is_stored);
             if let Some(all) = at_home {
                 heap.store_rows::<T>(all)?;
             }
@@ -415,6 +420,9 @@ impl<'id> Worker<'id> {
         make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<Event>), AllocError>,
     ) -> R {
         let name = std::any::type_name::<T>();
+        if let Err(lacks) = self.may_keep_objects(coherence, site.into()) {
+            std::panic::resume_unwind(Box::new(Error::from(lacks)));
+        }
         let paged = self.is_paged();
         if paged != (coherence == Coherence::TreadMarks) {
             let mixed = Error::from(self.mixed(coherence, site.into()));

@@ -33,6 +33,7 @@ impl Worker<'_> {
         coherence: Coherence,
         len: usize,
     ) -> Array<T> {
+        self.must_keep_arrays(coherence, Location::caller().into());
         let blocks = Array::<T>::blocks(len as u64) as usize;
         self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap| {
             let array = heap.alloc_array(len as u64)?;
@@ -82,6 +83,7 @@ impl Worker<'_> {
         mut init: impl FnMut(usize) -> T,
     ) -> Array<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
+        self.must_keep_arrays(coherence, site.into());
         let blocks = Array::<T>::blocks(len as u64) as usize;
         self.allocate::<T, _>([1, len, blocks], coherence, site, |heap| {
             machine.computes(node, true);

@@ -58,6 +58,7 @@ impl Worker<'_> {
     /// Lets an array change protocol, at a barrier.
     pub(crate) fn switch_array(&mut self, miss: &ArrayMiss, to: Coherence) -> Result<()> {
         self.must_be_whole("switching", miss)?;
+        self.may_keep_arrays(to, miss.call_site())?;
         let (array, site) = (miss.elements, miss.call_site());
         let creator = self.creator(miss.into())?;
         let called = self.exclusive(site, |link, call| {

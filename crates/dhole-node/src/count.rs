@@ -1,4 +1,4 @@
-use dhole_model::{Counters, KindCounters, MessageKind, TypeCounters};
+use dhole_model::{Counters, KindCounters, MAX_MEMBERS, MemberId, MessageKind, TypeCounters};
 use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
@@ -28,6 +28,8 @@ pub(crate) struct Counting {
     /// Everything that is neither by kind nor by type.
     pub all: Counters,
     by_kind: [KindCounters; MessageKind::ALL.len()],
+    /// Of the protocols that the program brings, by their numbers.
+    by_member: [KindCounters; MAX_MEMBERS],
     /// By the address of the type's name, which takes less to hash than the name.
     by_type: FxHashMap<usize, (&'static str, TypeCounters)>,
     /// Where the program waited.
@@ -43,6 +45,7 @@ impl Default for Counting {
         Counting {
             all: Counters::default(),
             by_kind: [KindCounters::default(); MessageKind::ALL.len()],
+            by_member: [KindCounters::default(); MAX_MEMBERS],
             by_type: FxHashMap::default(),
             waits: Waits::default(),
             measured: Measured::default(),
@@ -58,7 +61,13 @@ impl Counting {
         if !kind.is_diagnostic() {
             self.all.write_notice_bytes += (self.sizes.notices)(message);
         }
-        self.sent_of(kind, (self.sizes.frame)(message) + payload_bytes as u64);
+        let bytes = (self.sizes.frame)(message) + payload_bytes as u64;
+        if let Message::Coherence { member, .. } = message {
+            let of_member = &mut self.by_member[usize::from(u8::from(*member))];
+            of_member.messages += 1;
+            of_member.bytes += bytes;
+        }
+        self.sent_of(kind, bytes);
     }
 
     /// Counts a message of this kind, which tells of no writes and goes as so many bytes.
@@ -104,6 +113,12 @@ impl Counting {
         for (kind, of_kind) in MessageKind::ALL.into_iter().zip(self.by_kind) {
             if of_kind.messages > 0 {
                 counters.by_kind.insert(kind, of_kind);
+            }
+        }
+        for (member, of_member) in MemberId::all().zip(self.by_member) {
+            if of_member.messages > 0 {
+                let name = member.name().to_owned();
+                counters.by_protocol.insert(name, of_member);
             }
         }
         for (name, of_type) in self.by_type.values() {

@@ -33,6 +33,23 @@ pub struct MixedProtocols {
     pub site: CallSite,
 }
 
+/// A protocol that the program brings was chosen for what such protocols cannot do yet.
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "{what} under {protocol} on {node} at {site}: a protocol that the program brings keeps \
+     objects consistent, one by one, in a run that ends when a node is lost"
+)]
+pub struct ProtocolLacks {
+    /// The protocol.
+    pub protocol: Coherence,
+    /// What it cannot do.
+    pub what: &'static str,
+    /// The node.
+    pub node: NodeId,
+    /// Where in the program.
+    pub site: CallSite,
+}
+
 /// Reading or writing an object failed. `get` and `get_mut` unwind with it to the node's
 /// boundary, and `run` returns it; `try_get` and `try_get_mut` return it at once.
 #[derive(Clone, PartialEq, Error)]
@@ -210,6 +227,9 @@ pub enum Error {
     /// A protocol that does not go with the run's.
     #[error(transparent)]
     Mixed(MixedProtocols),
+    /// A protocol that the program brings, for what it cannot do.
+    #[error(transparent)]
+    Lacks(ProtocolLacks),
     /// What went wrong on a node in another process, in its own words.
     #[error("{0}")]
     Elsewhere(Arc<str>),
@@ -264,7 +284,13 @@ impl Error {
     }
 }
 
-dhole_model::debug_in_words!(MixedProtocols, AccessError, Error, ConfigError);
+dhole_model::debug_in_words!(
+    MixedProtocols,
+    ProtocolLacks,
+    AccessError,
+    Error,
+    ConfigError
+);
 
 /// What a function over shared objects returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -8,7 +8,7 @@ use dhole_net::Payload;
 use dhole_protocol::{Changed, Commands, Flushed, FlushedAt, Message, ProtocolError, Pushed, Sent};
 
 use crate::node::State;
-use crate::step::Step;
+use crate::step::{Step, not_stored};
 
 impl State {
     /// Sends the bytes of objects to a node that read them before.
@@ -21,7 +21,7 @@ impl State {
         let mut payload = step.pool.take();
         let gathered = objects.iter().map(|sent| {
             let bytes = step.heap.gather(sent.oid, payload.buffer());
-            let bytes = bytes.map_err(|cause| not_sent(sent.oid, &cause))? as u64;
+            let bytes = bytes.map_err(|cause| not_stored(sent.oid, &cause))? as u64;
             Ok(Pushed { sent: *sent, bytes })
         });
         let pushed = gathered.collect::<Result<_, ProtocolError>>()?;
@@ -41,7 +41,7 @@ impl State {
         let mut payload = step.pool.take();
         let gathered = objects.iter().map(|&oid| {
             let bytes = step.heap.gather_diff(oid, payload.buffer());
-            let bytes = bytes.map_err(|cause| not_sent(oid, &cause))? as u64;
+            let bytes = bytes.map_err(|cause| not_stored(oid, &cause))? as u64;
             Ok(Flushed { oid, bytes })
         });
         let flushed = gathered.collect::<Result<_, ProtocolError>>()?;
@@ -65,7 +65,7 @@ impl State {
     ) -> Result<(), ProtocolError> {
         let mut diff = step.pool.take();
         let gathered = step.heap.gather_diff(oid, diff.buffer());
-        gathered.map_err(|cause| not_sent(oid, &cause))?;
+        gathered.map_err(|cause| not_stored(oid, &cause))?;
         let by = self.id();
         self.changed(Changed { oid, by, site }, &diff, None, step)?;
         step.pool.give_back(diff);
@@ -130,10 +130,7 @@ impl State {
             }
             self.unpublish(*oid, step.heap);
             let merged = step.heap.merge(*oid, diff);
-            merged.map_err(|refused| ProtocolError::NotStored {
-                oid: *oid,
-                cause: refused.to_string(),
-            })?;
+            merged.map_err(|refused| not_stored(*oid, &refused))?;
             if let Some(at) = at {
                 let (oid, by, site) = (*oid, from, at.sites[place]);
                 self.changed(Changed { oid, by, site }, diff, Some(&at.time), step)?;
@@ -154,11 +151,4 @@ pub(crate) fn split(
     let parts = at.and_then(|at| payload.split_at_checked(at));
     let what = "a message holds fewer bytes than it names";
     parts.ok_or(ProtocolError::BadMessage { from, what })
-}
-
-fn not_sent(oid: Oid, cause: &dyn std::fmt::Display) -> ProtocolError {
-    ProtocolError::NotStored {
-        oid,
-        cause: cause.to_string(),
-    }
 }

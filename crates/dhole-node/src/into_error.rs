@@ -9,7 +9,7 @@ use dhole_heap::{
 use dhole_model::{UnknownCoherence, UnknownDetector};
 
 use crate::collective_error::CollectiveError;
-use crate::error::{AccessError, ConfigError, Error, MixedProtocols, RunError};
+use crate::error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, RunError};
 use crate::machine::StartError;
 use crate::object_error::ObjectError;
 use crate::process_error::ProcessError;
@@ -90,6 +90,7 @@ variants! {
     Absent => Absent;
     AllocError => Alloc;
     MixedProtocols => Mixed;
+    ProtocolLacks => Lacks;
 }
 
 impl IntoError for ArrayError<AccessError> {

@@ -75,6 +75,7 @@ mod losses;
 mod machine;
 mod measure;
 mod measured;
+mod members;
 mod membership;
 mod node;
 mod notice_check;
@@ -113,7 +114,7 @@ pub use dhole_protocol::{
     ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, SyncObject, Unbegun, Waiter,
     WaitingFor,
 };
-pub use error::{AccessError, ConfigError, Error, MixedProtocols, Result, RunError};
+pub use error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, Result, RunError};
 pub use holding::Holding;
 pub use into_error::IntoError;
 pub use launch::{Program, keep_values, run_nodes, run_on};

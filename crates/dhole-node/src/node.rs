@@ -28,7 +28,7 @@ use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
-use crate::step::{Step, gather, must, worker_is};
+use crate::step::{Step, gather, must, not_stored, worker_is};
 use crate::sync_error::RunEnded;
 
 /// A node reports no more than so many mistakes.
@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub held: Vec<(NodeId, Payload)>,
     /// As above, of elements of arrays.
     pub held_elements: Vec<(NodeId, Payload)>,
+    /// Messages of members that are taken again at the worker's next call.
+    pub(crate) again: Vec<(NodeId, Message, Payload)>,
     pub counting: Counting,
     /// The access that the worker makes has faulted, and takes no second fault to write.
     pub(crate) faulted: bool,
@@ -108,6 +110,7 @@ impl Node {
             commands: Commands::new(),
             held: Vec::new(),
             held_elements: Vec::new(),
+            again: Vec::new(),
             faulted: false,
             twin_bytes: 0,
             graphs: Graphs::new(settings.learns_graphs()),
@@ -468,7 +471,7 @@ impl State {
     /// Answers the requests that waited for a call of the worker.
     pub fn serve(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         match self.protocol.has_deferred() {
-            true => self.step(Event::Serve, step),
+            true => self.serve_all(step),
             false => Ok(()),
         }
     }
@@ -701,10 +704,7 @@ impl State {
                 counting.all.pushes_read += 1;
                 step.heap
                     .install_pushed(oid)
-                    .map_err(|refused| ProtocolError::NotStored {
-                        oid,
-                        cause: refused.to_string(),
-                    })?;
+                    .map_err(|refused| not_stored(oid, &refused))?;
             }
             Command::Flush {
                 to,
@@ -724,10 +724,7 @@ impl State {
                 counting.all.zero_fills += 1;
                 step.heap
                     .zero_fill(oid)
-                    .map_err(|refused| ProtocolError::NotStored {
-                        oid,
-                        cause: refused.to_string(),
-                    })?;
+                    .map_err(|refused| not_stored(oid, &refused))?;
                 self.publish(oid, step.heap);
             }
             Command::Invalidate(oid) => {
@@ -746,7 +743,7 @@ impl State {
                     counting.of_type(info.name).write_faults += 1;
                 }
                 let made = step.heap.make_writable(oid, pre_image);
-                must(made, "a writer is in a call with `&mut w`");
+                made.map_err(|refused| not_stored(oid, &refused))?;
             }
             Command::ExpectWrite(oid) => {
                 counting.all.pre_images += 1;
@@ -756,7 +753,7 @@ impl State {
             }
             Command::MakeClean(oid) => {
                 let made = step.heap.make_clean(oid);
-                must(made, "a releaser is in a call with `&mut w`");
+                made.map_err(|refused| not_stored(oid, &refused))?;
                 self.publish(oid, step.heap);
             }
             Command::IntervalEnded => counting.all.intervals += 1,
@@ -764,6 +761,13 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
+            Command::SendBytes {
+                to,
+                message,
+                objects,
+            } => self.send_bytes_of(to, message, &objects, step)?,
+            Command::DeliverAgain { from, message } => self.keep_message(from, message, step),
+            Command::Fail(cause) => return Err(*cause),
             Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,
             Command::TakeIds(handed) => State::take_ids(handed, step)?,
             Command::Collected { from, number, up } => self.collect(from, (number, up), step),

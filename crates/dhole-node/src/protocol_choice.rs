@@ -7,7 +7,7 @@ use dhole_heap::{Array, Array2, Name, Names, Own, Ref, Refs, Rows, Scalar, Share
 use dhole_model::{CallSite, Coherence, OidRange};
 use dhole_protocol::{Event, ProtocolError, Unread};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ProtocolLacks, Result};
 use crate::worker::{Failure, Worker};
 
 /// A worker that allocates under a chosen protocol; [`Worker::under`] makes it.
@@ -37,6 +37,8 @@ impl<'id> Worker<'id> {
     /// [`AccessError::Freed`](crate::AccessError) for what this node knows as freed; an error
     /// of the program when `what` names objects that do not follow on each other, or several
     /// arrays; [`AccessError::PartOfArray`](crate::AccessError) for some elements of one;
+    /// [`ProtocolLacks`](crate::ProtocolLacks) for an array, or in a run that survives the loss of
+    /// nodes, where `to` is a protocol that the program brings;
     /// [`SyncError::Deadlock`](crate::SyncError), on every node, with what each of them switches
     /// and where, when they do not agree; otherwise as [`barrier`](Worker::barrier).
     #[track_caller]
@@ -47,6 +49,7 @@ impl<'id> Worker<'id> {
         if self.is_paged() || to == Coherence::TreadMarks {
             return Err(self.mixed(to, site).into());
         }
+        self.may_keep_objects(to, site)?;
         let (mut first, mut ranges, mut arrays) = (None, Vec::new(), Vec::new());
         what.each(at, &mut |name| match name {
             Name::Object(miss) => {
@@ -105,9 +108,53 @@ impl<'id> Worker<'id> {
     }
 }
 
+impl Worker<'_> {
+    /// Whether objects can be kept consistent under a protocol.
+    pub(crate) fn may_keep_objects(
+        &self,
+        under: Coherence,
+        site: CallSite,
+    ) -> Result<(), ProtocolLacks> {
+        match under.member().is_some() && self.survives() {
+            true => Err(self.lacks("objects that survive the loss of nodes", under, site)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether arrays can.
+    pub(crate) fn may_keep_arrays(
+        &self,
+        under: Coherence,
+        site: CallSite,
+    ) -> Result<(), ProtocolLacks> {
+        match under.member() {
+            Some(_) => Err(self.lacks("an array", under, site)),
+            None => Ok(()),
+        }
+    }
+
+    /// As above, of an allocation.
+    pub(crate) fn must_keep_arrays(&self, under: Coherence, site: CallSite) {
+        if let Err(lacks) = self.may_keep_arrays(under, site) {
+            std::panic::resume_unwind(Box::new(Error::from(lacks)));
+        }
+    }
+
+    fn lacks(&self, what: &'static str, protocol: Coherence, site: CallSite) -> ProtocolLacks {
+        ProtocolLacks {
+            protocol,
+            what,
+            node: self.node(),
+            site,
+        }
+    }
+}
+
 /// Every allocation here fails as its model in [`Worker`]; and with
 /// [`MixedProtocols`](crate::MixedProtocols), as [`Error::Mixed`], where the protocol or the run's
-/// is TreadMarks and the other one is not.
+/// is TreadMarks and the other one is not; and with [`ProtocolLacks`](crate::ProtocolLacks), as
+/// [`Error::Lacks`], for an array under a protocol that the program brings, and for anything under
+/// one in a run that survives the loss of nodes.
 impl Under<'_, '_> {
     /// As [`Worker::alloc`].
     #[track_caller]

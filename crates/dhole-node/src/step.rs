@@ -47,6 +47,14 @@ pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mu
     }
 }
 
+/// The heap refuses what a protocol asks of it.
+pub(crate) fn not_stored(oid: Oid, cause: &dyn std::fmt::Display) -> ProtocolError {
+    ProtocolError::NotStored {
+        oid,
+        cause: cause.to_string(),
+    }
+}
+
 /// The protocol asks the heap only for what the worker's state allows.
 pub(crate) fn must<E: std::fmt::Display>(done: Result<(), E>, why: &str) {
     if let Err(refused) = done {

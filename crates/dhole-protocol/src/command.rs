@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::collective::CollectiveEvent;
-use crate::error::Freed;
+use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
 use crate::transfer::Reply;
@@ -205,6 +205,13 @@ pub enum Event {
         /// The message.
         message: Message,
     },
+    /// A message is taken again that [waited](Command::DeliverAgain) for the worker's call.
+    DeliverAgain {
+        /// The sender.
+        from: NodeId,
+        /// The message.
+        message: Message,
+    },
     /// The worker has waited for long; time to look for a cycle in the wait-for graph.
     WaitedLong,
     /// The worker needs so many object ids that follow on each other, and has too few.
@@ -237,6 +244,7 @@ impl Event {
                 | Event::Switched { .. }
                 | Event::Serve
                 | Event::Deliver { .. }
+                | Event::DeliverAgain { .. }
                 | Event::WaitedLong
                 | Event::AskIds { .. }
         )
@@ -356,6 +364,25 @@ pub enum Command {
     Pages(PageCommand),
     /// An interval that wrote something has ended.
     IntervalEnded,
+    /// Gather the bytes of objects and send them behind the message of a member.
+    SendBytes {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        message: Message,
+        /// The objects.
+        objects: SmallVec<[Oid; 1]>,
+    },
+    /// Keep a message of a member with its payload, and take it again at the worker's next call,
+    /// by [`Event::DeliverAgain`].
+    DeliverAgain {
+        /// The sender.
+        from: NodeId,
+        /// The message.
+        message: Message,
+    },
+    /// A member has made a mistake: the run ends.
+    Fail(Box<ProtocolError>),
     /// Forget objects, which were freed.
     Free(OidRange),
     /// The worker's wait is over, and some of what it waited for was freed.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{Elements, Oid, OidRange, RangeSet};
 
+use crate::interval::Attached;
 use crate::notice_delta::Record;
 
 /// Leaves each object, and each element of an array, in the newest of one node's records that names
@@ -30,7 +31,7 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Record>, whole: usize, freed: &
                 if place > whole
                     && written.is_empty()
                     && elements.is_empty()
-                    && record.whole.pages.is_none() =>
+                    && record.whole.attached == Attached::Nothing =>
             {
                 let newer = newer.change();
                 newer.first = record.whole.first;
@@ -146,7 +147,7 @@ mod tests {
             base: None,
             elements: vec![],
             freed: vec![],
-            pages: None,
+            attached: Attached::Nothing,
         };
         Record::new(Arc::new(whole), None)
     }

@@ -51,6 +51,14 @@ pub enum ProtocolError {
         /// The node.
         node: NodeId,
     },
+    /// A protocol that the program brings has made a mistake.
+    #[error("the protocol {protocol} has made a mistake: {what}")]
+    Member {
+        /// Its name.
+        protocol: &'static str,
+        /// The mistake.
+        what: String,
+    },
     /// The worker acquires a lock that it holds.
     #[error("acquiring {lock} at {site}: this node has held it since {held_since}")]
     AlreadyHeld {

@@ -38,11 +38,15 @@ impl Lazy {
             home,
             dirty,
             races,
+            members,
             ..
         } = self;
         objects.for_each(&[range], |oid, object| {
             copysets.forget(oid);
             inbox.forget(oid, out);
+            if let Some(Coherence::Member(member)) = object.coherence {
+                members.freed(member, oid);
+            }
             let at_home = object.coherence == Some(Coherence::Home);
             if at_home {
                 home.forget(oid);
@@ -73,6 +77,7 @@ impl Lazy {
             inbox,
             home,
             races: finder,
+            members,
             ..
         } = self;
         let gone = objects.free(&interval.freed, |oid, object| {
@@ -81,6 +86,9 @@ impl Lazy {
             }
             copysets.forget(oid);
             inbox.forget(oid, out);
+            if let Some(Coherence::Member(member)) = object.coherence {
+                members.freed(member, oid);
+            }
             if object.coherence == Some(Coherence::Home) {
                 home.forget(oid);
                 finder.forget_at_home(OidRange::one(oid));

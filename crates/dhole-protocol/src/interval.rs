@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use dhole_model::{Elements, IntervalIndex, NodeId, OidRange, VectorTime, Version};
+use dhole_model::{Elements, IntervalIndex, MemberId, NodeId, OidRange, VectorTime, Version};
 use dhole_wire::Wire;
 
-use crate::page_command::PagesOf;
+use crate::page_command::WrittenPages;
 use crate::ranges::Ranges;
 use crate::sync_id::BarrierId;
 
@@ -33,8 +33,47 @@ pub struct Interval {
     /// touch are one, whatever was freed there.
     #[wire(with = Ranges)]
     pub freed: Vec<OidRange>,
+    /// What protocols attach to it, of which intervals, locks and barriers know nothing.
+    pub attached: Attached,
+}
+
+/// What protocols attach to an interval.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Wire)]
+pub enum Attached {
+    /// Nothing.
+    #[default]
+    Nothing,
     /// The pages written, in a run under TreadMarks.
-    pub pages: PagesOf,
+    Pages(Arc<WrittenPages>),
+    /// Notices of protocols that the program brings, in the order of their numbers.
+    Notices(Vec<MemberNotice>),
+}
+
+/// What a protocol that the program brings attaches to an interval.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
+pub struct MemberNotice {
+    /// The protocol.
+    pub member: MemberId,
+    /// The notice, in the protocol's own form.
+    pub body: Arc<[u8]>,
+}
+
+impl Attached {
+    /// The pages written, if any were.
+    pub fn pages(&self) -> Option<&Arc<WrittenPages>> {
+        match self {
+            Attached::Pages(pages) => Some(pages),
+            _ => None,
+        }
+    }
+
+    /// The notices of protocols that the program brings.
+    pub fn notices(&self) -> &[MemberNotice] {
+        match self {
+            Attached::Notices(notices) => notices,
+            _ => &[],
+        }
+    }
 }
 
 /// What an interval is told against. Its list of written objects holds those that the base did not

@@ -58,9 +58,9 @@ impl Default for LogLimits {
 impl Interval {
     /// What it takes in memory: itself, and ranges of objects.
     pub(crate) fn weight(&self) -> usize {
-        let pages = self.pages.as_ref().map_or(0, |pages| pages.ranges.len());
+        let pages = self.attached.pages().map_or(0, |pages| pages.ranges.len());
         let ranges = self.written.len() + self.freed.len();
-        1 + ranges + self.elements.len() + pages
+        1 + ranges + self.elements.len() + pages + self.attached.notices().len()
     }
 }
 
@@ -155,6 +155,7 @@ impl IntervalLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Attached;
 
     fn interval(node: u16, index: u32) -> Record {
         let whole = Interval {
@@ -166,7 +167,7 @@ mod tests {
             base: None,
             elements: vec![],
             freed: vec![],
-            pages: None,
+            attached: Attached::Nothing,
         };
         Record::new(Arc::new(whole), None)
     }

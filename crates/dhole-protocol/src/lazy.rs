@@ -12,8 +12,11 @@ mod along;
 pub(crate) mod arrays;
 mod exclusive;
 mod expected;
+mod gossip;
+mod members;
 mod notice_check;
 mod one_sided;
+mod pushes;
 mod quiescence;
 mod twins;
 
@@ -26,14 +29,16 @@ use smallvec::SmallVec;
 
 use self::arrays::Arrays;
 use crate::array_command::{ArrayEvent, SentElements};
-use crate::collection::{Collector, Gossip};
+use crate::collection::Collector;
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::compaction::joined;
 use crate::copyset::CopySets;
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 use crate::home::{Flush, Home};
+use crate::interval::Attached;
 use crate::interval_log::{IntervalLog, LogLimits};
+use crate::members::Members;
 use crate::notice_delta::{Bases, Record};
 use crate::object_table::ObjectTable;
 use crate::page_command::PageEvent;
@@ -41,10 +46,9 @@ use crate::pending_fetches::PendingFetches;
 use crate::races::{Changed, RaceFinder, Races, SiteId};
 use crate::transfer::{MOST_ALONG, Reply};
 use crate::treadmarks::TreadMarks;
-use crate::update::{Inbox, MOST_KEPT_BYTES};
+use crate::update::Inbox;
 use crate::{
-    Fetch, FetchReply, Flushed, FlushedAt, Follow, Interval, Message, Pushed, Sent, Wanted,
-    WantedList, WriteNotices,
+    Fetch, FetchReply, Flushed, FlushedAt, Follow, Interval, Sent, Wanted, WantedList, WriteNotices,
 };
 use aggregation::{SpareLists, Want};
 use exclusive::Ahead;
@@ -96,6 +100,8 @@ pub(crate) struct Lazy {
     pub arrays: Arrays,
     /// The pages of a run under TreadMarks.
     pub treadmarks: TreadMarks,
+    /// The protocols that the program brings.
+    pub(crate) members: Members,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -143,6 +149,7 @@ impl Lazy {
             most_heard: limits.most_heard,
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
+            members: Members::default(),
         }
     }
 
@@ -150,15 +157,23 @@ impl Lazy {
         &self.time
     }
 
-    pub fn allocated(&mut self, range: OidRange, coherence: Coherence) {
+    pub fn allocated(&mut self, range: OidRange, coherence: Coherence, out: &mut Commands) {
         let version = Version {
             lamport: 0,
             node: self.me,
         };
+        let member = coherence.member();
         self.objects.allocate(range, |_, object| {
-            object.hold(version);
             object.coherence = Some(coherence);
+            if member.is_none() {
+                object.hold(version);
+            }
         });
+        if let Some(member) = member {
+            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+                it.allocated(range, turn);
+            });
+        }
     }
 
     /// The worker misses objects: fills with zeros what nobody has written, and asks each last
@@ -181,6 +196,7 @@ impl Lazy {
         }
         self.fetches.begin();
         self.home.asks();
+        let mut of_members = SmallVec::<[_; 1]>::new();
         for &Unread {
             oid,
             creator,
@@ -190,6 +206,10 @@ impl Lazy {
         {
             let object = self.objects.get_mut(oid);
             let coherence = *object.coherence.get_or_insert(coherence);
+            if let Coherence::Member(member) = coherence {
+                of_members.push((member, oid, creator));
+                continue;
+            }
             let need = object.known(creator);
             if object.is_valid() {
                 continue;
@@ -230,14 +250,18 @@ impl Lazy {
             };
             fx.fetch(to, fetch);
         });
-        if self.fetches.is_over() {
-            fx.done();
+        if !of_members.is_empty() {
+            self.members_miss(&of_members, fx.commands());
         }
+        self.brought(fx);
         Ok(())
     }
 
     pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
+        if let Some(Coherence::Member(member)) = object.coherence {
+            return self.member_write_fault(member, oid, out);
+        }
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
         if self.compares && object.coherence == Some(Coherence::Lazy) {
             return self.make_page_writable(oid, site, out);
@@ -276,17 +300,15 @@ impl Lazy {
         self.treadmarks.protect(out);
         self.races.ends_at_home(out);
         let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
-        let tells = flushed.contains(&true) || self.treadmarks.has_written();
+        let notices = self.members.notices(self.next_version(), out);
+        let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
         if self.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;
         }
-        self.lamport += 1;
+        let version = self.next_version();
+        self.lamport = version.lamport;
         let index = self.time.of(self.me) + 1;
         self.time.see(self.me, index);
-        let version = Version {
-            lamport: self.lamport,
-            node: self.me,
-        };
         self.dirty.sort_unstable();
         self.expected.end_interval();
         self.races.wrote(self.lamport, &self.dirty);
@@ -314,6 +336,11 @@ impl Lazy {
         let pages = self
             .treadmarks
             .end_interval(index, self.lamport, &self.time);
+        let attached = match pages {
+            Some(pages) => Attached::Pages(pages),
+            None if notices.is_empty() => Attached::Nothing,
+            None => Attached::Notices(notices),
+        };
         let interval = Interval {
             node: self.me,
             first: index,
@@ -323,7 +350,7 @@ impl Lazy {
             base: None,
             elements,
             freed,
-            pages,
+            attached,
         };
         self.end_freeing(&interval.freed, version);
         let reduced = self.bases.reduce(&interval).map(Arc::new);
@@ -337,37 +364,18 @@ impl Lazy {
         }));
     }
 
+    /// The version of what is written in the current interval.
+    fn next_version(&self) -> Version {
+        Version {
+            lamport: self.lamport + 1,
+            node: self.me,
+        }
+    }
+
     /// Keeps an interval for others to be told of it, and of later ones against it.
     fn keep(&mut self, record: Record) {
         self.bases.keep(&record.whole);
         self.log.push(record);
-    }
-
-    /// Takes pushes of objects that this node read before.
-    pub fn update(&mut self, from: NodeId, pushed: &[Pushed], out: &mut Commands) {
-        let mut unread = SmallVec::new();
-        for pushed in pushed {
-            let Sent { oid, version } = pushed.sent;
-            let object = self.objects.get(oid);
-            let is_late = version.lamport < self.pushes_from || object.known(from) > version;
-            if object.freed || object.held() >= Some(version) || is_late {
-                let bytes = pushed.bytes;
-                out.push(Command::PassOver { bytes });
-            } else if self.inbox.receive(*pushed, MOST_KEPT_BYTES, out) {
-                unread.push(oid);
-            }
-        }
-        if !unread.is_empty() {
-            let message = Message::DropOut { objects: unread };
-            out.push(Command::Send { to: from, message });
-        }
-    }
-
-    /// A node does not read what is pushed to it.
-    pub fn drop_out(&mut self, from: NodeId, objects: &[Oid]) {
-        for oid in objects {
-            self.copysets.leave(*oid, from);
-        }
     }
 
     /// What this node has seen, the interval among it that is going on.
@@ -383,6 +391,7 @@ impl Lazy {
         self.arrays.flush(&time, &self.races, out);
         let Lazy { objects, races, .. } = self;
         self.home.flush((self.me, &time), objects, races, out);
+        self.members_release(out);
         self.is_home(out);
     }
 
@@ -513,6 +522,7 @@ impl Lazy {
             self.time.see(interval.node, interval.index);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
             self.treadmarks.notice(interval, out);
+            self.members_noticed(interval, out);
             self.keep(record);
         }
         self.lamport = self.lamport.max(news.lamport);
@@ -527,6 +537,7 @@ impl Lazy {
     pub fn acquired(&mut self, out: &mut Commands) {
         self.home.drop_cached(&mut self.objects, out);
         self.arrays.drop_cached(out);
+        self.members_acquired(out)
     }
 
     /// Applies the notices of an interval; how many of them race with writes of this node.
@@ -565,28 +576,6 @@ impl Lazy {
         self.log.len()
     }
 
-    /// What a message to another node should tell it about what can be collected.
-    pub fn gossip_for(&mut self, to: NodeId) -> Option<Arc<Gossip>> {
-        if self.log.is_long() {
-            self.collector.report(&self.time);
-        }
-        self.collector.gossip_for(to)
-    }
-
-    /// Whether what another node says of what can be collected may be true.
-    pub fn check_gossip(&self, from: NodeId, gossip: &Gossip) -> Result<(), ProtocolError> {
-        let checked = self.collector.check(gossip, &self.time);
-        checked.map_err(|what| ProtocolError::BadMessage { from, what })
-    }
-
-    /// Takes gossip that was [checked](Lazy::check_gossip), and drops what all have seen.
-    pub fn hear(&mut self, gossip: &Gossip) {
-        self.collector.hear(gossip, &self.time);
-        self.log.forget_up_to(self.collector.floor());
-        self.seen_by_all.merge(self.collector.floor());
-        self.races.seen_by_all(self.collector.floor());
-    }
-
     /// Another node asks for objects. Where the worker may be writing one that is missed, the
     /// request waits for its next call.
     ///
@@ -614,7 +603,8 @@ impl Lazy {
             beside,
             follow,
         };
-        if worker == WorkerIs::Computing && self.must_wait(&request) {
+        let waits = worker == WorkerIs::Computing && self.must_wait(&request);
+        if waits || self.leaves_a_member(&request) {
             if self.deferred.iter().any(|other| other.from == from) {
                 let what = "a second fetch while its first one is open";
                 return Err(ProtocolError::BadMessage { from, what });
@@ -630,12 +620,24 @@ impl Lazy {
     pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
         let Lazy { objects, races, .. } = self;
         self.home.serve(worker, objects, races, out);
+        let mut leaving = VecDeque::new();
         while let Some(request) = self.deferred.pop_front() {
-            self.reply(request, out)?;
+            match self.leaves_a_member(&request) {
+                true => leaving.push_back(request),
+                false => self.reply(request, out)?,
+            }
         }
+        self.deferred = leaving;
         self.treadmarks.serve(out)?;
         let open = self.time.of(self.me) + 1;
         self.arrays.serve(worker, (&mut self.races, open), out)
+    }
+
+    /// Whether an object is asked for that this node knows under a protocol that the program
+    /// brings: its asker has left the barrier first at which it changed protocol.
+    fn leaves_a_member(&self, request: &Request) -> bool {
+        let mut missed = request.missed().iter();
+        !self.members.are_none() && missed.any(|wanted| self.member_of(wanted.oid).is_some())
     }
 
     fn must_wait(&self, request: &Request) -> bool {
@@ -786,11 +788,6 @@ impl Lazy {
             };
             fx.fetch(to, fetch);
         });
-        if self.fetches.is_over() {
-            match self.gone.take() {
-                None => fx.done(),
-                Some(gone) => fx.commands().push(Command::Gone(gone)),
-            }
-        }
+        self.brought(fx);
     }
 }

@@ -62,6 +62,8 @@ mod interval_log;
 mod invalidation_acks;
 mod lazy;
 mod lock;
+mod member;
+mod members;
 mod message;
 mod node_set;
 mod notice_delta;
@@ -99,14 +101,15 @@ pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
 pub use handed_out::HandedOut;
-pub use interval::{Base, Interval, Untold, WriteNotices};
+pub use interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNotices};
 pub use interval_log::LogLimits;
 pub use lazy::MOST_BESIDE;
+pub use member::{CoherenceProtocol, Context};
 pub use message::{AbortReason, DecodeError, Message, Short, Waiting};
 pub use node_set::NodeSet;
 pub use notice_delta::Reach;
 pub use page_command::{
-    Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,
+    Applied, DiffId, PageCommand, PageEvent, SentDiff, WantedDiffs, WrittenPages,
 };
 pub use protocol::Protocol;
 pub use quiescence_probe::{QuiescenceProbe, Round as QuiescenceRound};

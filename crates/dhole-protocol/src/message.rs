@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Elements, IntervalIndex, MessageKind, NodeId, Notify, Oid, PageId, VectorTime,
+    CallSite, Elements, IntervalIndex, MemberId, MessageKind, NodeId, Notify, Oid, PageId,
+    VectorTime,
 };
 use smallvec::SmallVec;
 
@@ -560,6 +561,14 @@ pub enum Message {
         check = it.news.check(nodes),
     )]
     Collective(Box<CollectiveMessage>),
+    /// What a protocol that the program brings says; the bytes of objects may be the payload.
+    #[message(kind = MessageKind::Coherence, ends_a_wait)]
+    Coherence {
+        /// The protocol.
+        member: MemberId,
+        /// The message, in the protocol's own form.
+        body: Vec<u8>,
+    },
 }
 
 impl Message {

@@ -153,7 +153,7 @@ fn against(whole: &Interval, base: &Interval) -> Interval {
         }),
         elements: whole.elements.clone(),
         freed: whole.freed.clone(),
-        pages: whole.pages.clone(),
+        attached: whole.attached.clone(),
         ..*whole
     }
 }
@@ -205,6 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Attached;
 
     fn interval(index: IntervalIndex, oids: &[u64]) -> Interval {
         let (mut written, mut oids) = (Vec::new(), oids.to_vec());
@@ -219,7 +220,7 @@ mod tests {
             lamport: 7,
             written,
             base: None,
-            pages: None,
+            attached: Attached::Nothing,
             elements: vec![],
             freed: vec![],
         }

@@ -1,7 +1,5 @@
 //! What goes into the part of a protocol that keeps pages consistent, and what comes out of it.
 
-use std::sync::Arc;
-
 use dhole_model::{IntervalIndex, MAX_NODES, NodeId, PageId, PageRange, VectorTime};
 use dhole_wire::{
     Pair, Tail, U32, Wire, WireAs, WireError, count, take_varint, varint_len, write_varint,
@@ -71,9 +69,6 @@ impl Wire for WrittenPages {
         Ok(WrittenPages::new(seen, Ranges::read(ranges, tail)?))
     }
 }
-
-/// Pages written, if any were.
-pub type PagesOf = Option<Arc<WrittenPages>>;
 
 /// Something that the worker does with a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

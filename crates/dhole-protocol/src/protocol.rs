@@ -17,6 +17,7 @@ use crate::lazy::arrays::home::ElementFlush;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::quiescence_detection::Traffic;
 use crate::quiescence_probe::QuiescenceProbe;
+use crate::switch::has_one_copy;
 use crate::sync_objects::{Request, SyncObjects};
 use crate::wait_for::{Edges, Probe, WaitFor};
 use crate::{Changed, LockId, Message, Races, SyncObject, WaitingFor};
@@ -28,6 +29,7 @@ mod misses;
 mod one_sided;
 mod operations;
 mod passing;
+mod records;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
@@ -114,8 +116,11 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.check_arrival(&event)?;
+        if !matches!(event, Event::Deliver { .. }) {
+            self.lazy.members.worker_goes_on();
+        }
         match event {
-            Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence),
+            Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence, out),
             Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out)?,
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out)?,
             Event::Free { range, site } => self.lazy.free(range, site, out)?,
@@ -167,7 +172,7 @@ impl Protocol {
                 site,
             } => {
                 self.lazy.check_none_freed(range)?;
-                if to == Coherence::Home {
+                if has_one_copy(to) {
                     self.lazy.before_switch(range, creator, zero_ok, out);
                 }
                 let at = self.barrier.arrive_to_switch(range, to);
@@ -191,6 +196,10 @@ impl Protocol {
             }
             Event::Serve => self.lazy.serve(worker, out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
+            Event::DeliverAgain { from, message } => {
+                self.lazy.members.undefer(from);
+                self.handle(from, message, worker, out)?
+            }
             Event::WaitedLong => self.suspect(out),
             Event::AskIds { ids } => self.ids.ask(ids, out),
         }
@@ -246,13 +255,6 @@ impl Protocol {
         out.push(Command::Send { to, message });
     }
 
-    /// What is kept of objects: chunks of their states, ranges of chunks that are known as freed,
-    /// and chunks in which this node's own writes are remembered. None grows while objects come
-    /// and go.
-    pub fn records_kept(&self) -> [usize; 3] {
-        self.lazy.records_kept()
-    }
-
     /// Pages that the worker has to bring up to date ([`PageEvent::Read`](crate::PageEvent)), if
     /// diffs are being collected; then come [`Event::ArriveToCollect`] and
     /// [`PageEvent::Collect`](crate::PageEvent).
@@ -271,28 +273,10 @@ impl Protocol {
         self.lazy.treadmarks.is_full()
     }
 
-    /// Diffs that are kept, and writers of pages that are remembered. Neither grows over
-    /// collections.
-    pub fn page_records_kept(&self) -> [usize; 2] {
-        self.lazy.treadmarks.kept()
-    }
-
-    /// What is kept of arrays: those that this node has met, and ranges of ids of those that were
-    /// freed.
-    pub fn array_records_kept(&self) -> [usize; 2] {
-        self.lazy.arrays.kept()
-    }
-
-    /// How many locks this node keeps a record of: those that it manages and have been used, and
-    /// those that it holds, waits for, or held last.
-    pub fn locks_kept(&self) -> usize {
-        self.locks.kept()
-    }
-
-    /// What this node keeps as a manager of sync objects: records of read-write locks, and releases
-    /// of locks and semaphores, with what their nodes had seen. Neither grows over barriers.
-    pub fn sync_records_kept(&self) -> [usize; 2] {
-        self.sync_objects.kept()
+    /// Whether an [`Event::WriteFault`] of the object leads to a wait: a protocol that the program
+    /// brings says when it may be written.
+    pub fn waits_to_write(&self, oid: Oid) -> bool {
+        self.lazy.waits_to_write(oid)
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
@@ -754,6 +738,9 @@ impl Protocol {
             Message::Objects(_) | Message::After { .. } => {
                 let what = "a message about objects to a node that has none";
                 Err(ProtocolError::BadMessage { from, what })
+            }
+            Message::Coherence { member, body } => {
+                self.lazy.member_message(from, (member, body), worker, out)
             }
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {

@@ -11,10 +11,48 @@
 
 use dhole_model::{Coherence, NodeId, OidRange, Version};
 
-use crate::command::{Command, Commands};
+use crate::command::{Command, Commands, WorkerIs};
 use crate::lazy::Lazy;
 
+/// Whether an object that changes to this protocol has a copy at its last writer, and no other.
+pub(crate) fn has_one_copy(to: Coherence) -> bool {
+    to == Coherence::Home || to.member().is_some()
+}
+
 impl Lazy {
+    /// Objects leave the protocols that the program brings. Each gets a version of the node that
+    /// has its copy: the next one, for the copy may be newer than all that was announced.
+    fn members_give_up(
+        &mut self,
+        range: OidRange,
+        creator: NodeId,
+        allocated: Coherence,
+        out: &mut Commands,
+    ) {
+        for oid in range.iter() {
+            let object = self.objects.get(oid);
+            let Coherence::Member(member) = object.coherence.unwrap_or(allocated) else {
+                continue;
+            };
+            if object.freed {
+                continue;
+            }
+            let holder = self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+                it.give_up(oid, creator, turn)
+            });
+            let object = self.objects.get_mut(oid);
+            let version = Version {
+                lamport: object.known(creator).lamport + 1,
+                node: holder,
+            };
+            object.hear(version);
+            if holder == self.me {
+                object.hold(version);
+            }
+            self.lamport = self.lamport.max(version.lamport);
+        }
+    }
+
     /// Before the barrier: a home has a copy, so rows that nobody has written get their zeros where
     /// they were allocated.
     pub fn before_switch(
@@ -32,7 +70,12 @@ impl Lazy {
                 lamport: 0,
                 node: creator,
             };
-            if !object.freed && object.held().is_none() && object.known(creator) == first {
+            let of_member = object.coherence.and_then(Coherence::member).is_some();
+            if !object.freed
+                && !of_member
+                && object.held().is_none()
+                && object.known(creator) == first
+            {
                 object.hold(first);
                 out.push(Command::ZeroFill(oid));
             }
@@ -47,6 +90,7 @@ impl Lazy {
         [allocated, to]: [Coherence; 2],
         out: &mut Commands,
     ) {
+        self.members_give_up(range, creator, allocated, out);
         // Whatever was written before the barrier has at most this node's Lamport time. A home
         // writes its last version in place, so a push of that version may be old.
         self.pushes_from = self.lamport + 1;
@@ -58,6 +102,7 @@ impl Lazy {
             home,
             ..
         } = self;
+        let mut adopted = Vec::new();
         objects.for_each(&[range], |oid, object| {
             let before = object.coherence.replace(to).unwrap_or(allocated);
             object.had_home |= before == Coherence::Home;
@@ -70,12 +115,25 @@ impl Lazy {
                 object.exclusive = false;
                 out.push(Command::MakeClean(oid));
             }
-            if to == Coherence::Home && object.known(creator).node != *me {
+            let last = object.known(creator).node;
+            let is_elsewhere = last != *me;
+            if is_elsewhere && has_one_copy(to) {
                 if object.is_valid() {
                     out.push(Command::Invalidate(oid));
                 }
                 object.drop_copy();
             }
+            if to.member().is_some() && !object.freed {
+                object.drop_copy();
+                adopted.push((oid, last));
+            }
         });
+        if let Coherence::Member(member) = to {
+            for (oid, holder) in adopted {
+                self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+                    it.adopt(oid, holder, turn);
+                });
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
-use crate::page_command::{DiffId, PageCommand, PageEvent, PagesOf, WantedDiffs, WrittenPages};
+use crate::page_command::{DiffId, PageCommand, PageEvent, WantedDiffs, WrittenPages};
 use crate::{Interval, Message, WriteNotices};
 
 use collect::Memory;
@@ -118,7 +118,7 @@ impl TreadMarks {
 
     /// Whether news names only pages that this node may have.
     pub fn check_news(&self, news: &WriteNotices) -> Result<(), &'static str> {
-        let of_pages = news.intervals.iter().filter_map(|one| one.pages.as_ref());
+        let of_pages = news.intervals.iter().filter_map(|one| one.attached.pages());
         let mut ranges = of_pages.flat_map(|pages| &pages.ranges);
         ranges.try_for_each(|range| self.check(*range))
     }
@@ -303,7 +303,7 @@ impl TreadMarks {
         index: IntervalIndex,
         lamport: u64,
         time: &VectorTime,
-    ) -> PagesOf {
+    ) -> Option<Arc<WrittenPages>> {
         if self.written.is_empty() {
             return None;
         }
@@ -339,7 +339,9 @@ impl TreadMarks {
     /// Another node's interval has announced pages. The worker must be in a call that takes its
     /// token mutably, and its own interval must have ended.
     pub fn notice(&mut self, interval: &Interval, out: &mut Commands) {
-        let Some(pages) = &interval.pages else { return };
+        let Some(pages) = interval.attached.pages() else {
+            return;
+        };
         let mut new_writers = 0;
         for page in pages.ranges.iter().flat_map(|range| range.iter()) {
             let state = self.pages.entry(page).or_default();

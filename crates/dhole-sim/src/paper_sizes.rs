@@ -64,7 +64,7 @@ fn interval(interval: &Interval) -> u64 {
         true => 0,
         false => COUNT + ranges(&interval.freed),
     };
-    let pages = interval.pages.as_ref();
+    let pages = interval.attached.pages();
     let pages = pages.map_or(0, |pages| COUNT + pages.tail_len() as u64);
     let fixed = NODE + INDEX + LAMPORT + COUNT;
     fixed + first + ranges(&interval.written) + base + elements + freed + pages
@@ -247,6 +247,7 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::WhereWritten { raced: it, .. } => raced(*it) + LAMPORT,
         Message::WrittenAt { raced: it, .. } => raced(*it) + LAMPORT + SITE,
         Message::Deadlock { cycle } => waiters(cycle),
+        Message::Coherence { body, .. } => 1 + COUNT + body.len() as u64,
         Message::Abort { reason, .. } => {
             let reason = match reason {
                 AbortReason::Panicked(words)

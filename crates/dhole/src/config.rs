@@ -8,6 +8,7 @@ use dhole_node::{
     ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome, Program, Races,
     Result, RunError, Settings, Threads, Worker, check_nodes, keep_values, run_nodes,
 };
+use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
 use dhole_sim::{SettingsError, Sim};
 
@@ -79,6 +80,17 @@ impl Config {
     /// (`docs/protocols.md`).
     pub fn coherence(mut self, coherence: Coherence) -> Config {
         self.coherence = Some(coherence);
+        self
+    }
+
+    /// Makes a protocol of the program's own known, so that `dhole run --protocol` and `dhole sim
+    /// --protocol` find it by its name. A program that chooses the protocol itself does so too.
+    ///
+    /// # Panics
+    /// As [`CoherenceProtocol::coherence`].
+    pub fn with_protocol<P: CoherenceProtocol>(self) -> Config {
+        // The call leaves the protocol's entry in the program.
+        let _known: Coherence = P::coherence();
         self
     }
 

@@ -86,7 +86,7 @@ impl Defaults {
             said.map(|said| (variable, said))
         };
         let coherence = one(Self::PROTOCOL).map(|(variable, said)| {
-            let names = Coherence::ALL.map(Coherence::name);
+            let names: Vec<&str> = Coherence::all().map(Coherence::name).collect();
             said.parse().map_err(|_| wrong(variable, said, &names))
         });
         let races = one(Self::RACES).map(|(variable, said)| {

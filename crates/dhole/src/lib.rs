@@ -39,6 +39,7 @@
 //! | handle a failure | [`RunError`], [`Error`], [`AccessError`], [`SyncError`], [`ObjectError`] |
 //! | simulate | the module `sim` (feature `sim`) |
 //! | send messages without shared objects | [`net`] |
+//! | keep objects consistent by a protocol of your own | [`protocol`] |
 //!
 //! # Features
 //!
@@ -84,6 +85,7 @@ mod defaults;
 mod job_queue;
 pub mod net;
 mod process;
+pub mod protocol;
 mod report;
 
 pub use config::{Config, run};
@@ -104,9 +106,9 @@ pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, repli
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Error, Held,
     HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,
-    MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError, RaceReport, Races, RacingWrite,
-    Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError, SyncError, Under, Waiter,
-    Where, Worker, WriteDetection,
+    MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races,
+    RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError, SyncError,
+    Under, Waiter, Where, Worker, WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
 pub use job_queue::{ByValue, JobQueue, Lease};

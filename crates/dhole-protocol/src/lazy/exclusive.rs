@@ -6,7 +6,7 @@
 //! many writable as the one before. Where races are looked for the second write is announced as
 //! well, for most programs that race do it then, and the object becomes exclusive after it.
 
-use dhole_model::{CHUNK, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
 use super::Lazy;
 use crate::command::{Command, Commands};
@@ -33,8 +33,9 @@ impl Lazy {
     /// As a write, of an object that has no bytes: it may stay writable until somebody asks for it.
     pub fn touch(&mut self, oid: Oid, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
-        if !object.exclusive {
-            object.exclusive = true;
+        let of_member = object.coherence.and_then(Coherence::member).is_some();
+        if !object.exclusive || of_member {
+            object.exclusive = !of_member;
             let pre_image = false;
             out.push(Command::MakeWritable { oid, pre_image });
         }

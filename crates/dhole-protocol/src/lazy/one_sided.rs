@@ -29,6 +29,9 @@ impl Lazy {
         self.check_not_freed(oid).ok()?;
         let object = self.objects.get_mut(oid);
         let coherence = *object.coherence.get_or_insert(coherence);
+        if coherence.member().is_some() {
+            return None;
+        }
         let need = object.known(creator);
         let has_home = object.had_home || coherence == Coherence::Home;
         let is_zero = need.lamport == 0 && zero_ok && !has_home;

@@ -5,7 +5,9 @@ use super::Lazy;
 impl Lazy {
     /// Whether the worker wrote objects that have a home since their last flush.
     pub fn has_unflushed(&self) -> bool {
-        self.home.has_written() || !self.arrays.home.written.is_empty()
+        self.home.has_written()
+            || !self.arrays.home.written.is_empty()
+            || self.members.must_release()
     }
 
     /// Whether requests wait for the worker.
@@ -14,6 +16,7 @@ impl Lazy {
             || self.home.has_deferred()
             || self.treadmarks.has_deferred()
             || self.arrays.has_deferred()
+            || self.members.have_deferred()
     }
 
     /// Whether all nodes have seen what this one has.
@@ -32,6 +35,7 @@ impl Lazy {
             || self.has_unflushed();
         let to_tell = self.home.tells || self.arrays.home.tells || self.races.has_to_tell();
         let kept = self.home.has_cached() || self.arrays.home.has_cached();
-        !(written || to_tell || kept || self.has_deferred())
+        let quiet = self.members.are_quiescent();
+        quiet && !(written || to_tell || kept || self.has_deferred())
     }
 }

@@ -8,9 +8,9 @@ use super::Waiting;
 use crate::array_command::{FlushedElements, PushedElements, WantedElements};
 use crate::barrier::{BarrierRound, rounds};
 use crate::collection::Gossip;
-use crate::interval::Untold;
+use crate::interval::{MemberNotice, Untold};
 use crate::objects::MOST_BEGUN;
-use crate::page_command::{Applied, PagesOf, SentDiff};
+use crate::page_command::{Applied, SentDiff, WrittenPages};
 use crate::pending_fetches::MOST_WANTED;
 use crate::quiescence_probe::QuiescenceProbe;
 use crate::race::Raced;
@@ -67,11 +67,15 @@ fn check_interval(interval: &Interval, nodes: usize) -> Checked {
         return Err("ranges of objects that are not in order");
     }
     interval.elements.iter().try_for_each(check_elements)?;
-    check_pages(&interval.pages, nodes)
+    let mut notices = interval.attached.notices().iter();
+    if !notices.all(MemberNotice::is_sound) {
+        return Err("a notice that is none of its protocol");
+    }
+    let pages = interval.attached.pages();
+    pages.map_or(Ok(()), |pages| check_pages(pages, nodes))
 }
 
-fn check_pages(pages: &PagesOf, nodes: usize) -> Checked {
-    let Some(pages) = pages else { return Ok(()) };
+fn check_pages(pages: &WrittenPages, nodes: usize) -> Checked {
     time(&pages.seen, nodes)?;
     let ends = |range: &PageRange| range.first.0.checked_add(u64::from(range.count));
     let fits = |range: &PageRange| range.count > 0 && ends(range).is_some_and(|end| end <= PAGES);

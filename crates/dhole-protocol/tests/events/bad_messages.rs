@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
-    BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, Protocol, Reply,
-    RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
+    Attached, BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, Protocol,
+    Reply, RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
 };
 
 mod moments;
@@ -88,7 +88,7 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
                 written: vec![OidRange::one(OBJECT)],
                 elements: vec![],
                 freed: vec![],
-                pages: None,
+                attached: Attached::Nothing,
                 base: None,
             }));
         }

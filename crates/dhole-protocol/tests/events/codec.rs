@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::{
-    AbortReason, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
+    AbortReason, Attached, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
     FollowedReferences, HandedOut, Interval, Message, PushedElements, SentElements, Waiter,
     WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
@@ -38,6 +38,7 @@ variants! {
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped OutdatedElements
     OutdatedElementsAck Objects Collective After AskIds HandIdsOut
+    Coherence
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -262,7 +263,7 @@ fn times_of_more_nodes_than_there_can_be_are_left_to_be_refused_but_for_those_of
         base: None,
         elements: Vec::new(),
         freed: Vec::new(),
-        pages: Some(Arc::new(WrittenPages::new(time(of_pages), Vec::new()))),
+        attached: Attached::Pages(Arc::new(WrittenPages::new(time(of_pages), Vec::new()))),
     };
     let message = |of_pages| Message::BarrierArrive {
         barrier: BarrierId::Program(0),

@@ -21,6 +21,7 @@ mod freeing;
 mod given_up;
 mod golden;
 mod ids;
+mod members;
 mod misses;
 mod notice_delta;
 mod object_messages;

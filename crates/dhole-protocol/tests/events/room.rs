@@ -2,8 +2,8 @@
 
 use dhole_model::{CHUNK, Elements, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Fetch, FetchReply, Follow, Interval, LockId, LogLimits, MOST_ALONG, Message, ProtocolError,
-    Sent, WorkerIs, WriteNotices,
+    Attached, Fetch, FetchReply, Follow, Interval, LockId, LogLimits, MOST_ALONG, Message,
+    ProtocolError, Sent, WorkerIs, WriteNotices,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, n};
@@ -29,7 +29,7 @@ fn interval(index: u32) -> Interval {
         written: vec![],
         elements: vec![],
         freed: vec![],
-        pages: None,
+        attached: Attached::Nothing,
         base: None,
     }
 }

@@ -3,8 +3,8 @@
 
 use dhole_model::{MessageKind, NodeId, PageId};
 use dhole_protocol::{
-    Command, DiffId, Event, LogLimits, Message, PageCommand, PageEvent, Protocol, ProtocolError,
-    WantedDiffs, WorkerIs,
+    Attached, Command, DiffId, Event, LogLimits, Message, PageCommand, PageEvent, Protocol,
+    ProtocolError, WantedDiffs, WorkerIs,
 };
 use smallvec::SmallVec;
 
@@ -458,7 +458,9 @@ fn about(page: PageId) -> Vec<Message> {
     let (_, _, mut arrival) = pack.in_flight.pop_front().expect("that it is there");
     if let Message::BarrierArrive { news, .. } = &mut arrival {
         let interval = std::sync::Arc::make_mut(&mut news.intervals[0]);
-        let pages = interval.pages.as_mut().expect("it wrote a page");
+        let Attached::Pages(pages) = &mut interval.attached else {
+            panic!("it wrote a page");
+        };
         std::sync::Arc::make_mut(pages).ranges[0].first = page;
     }
     let (round, got, diffs) = (1, SmallVec::from(wanted), SmallVec::new());

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use dhole_model::CallSite;
+use dhole_protocol::Attached;
 use dhole_protocol::objects::Start;
 
 use super::batches::{begin, deliver, replied, sent};
@@ -71,7 +72,7 @@ impl Nodes {
             base: None,
             elements: Vec::new(),
             freed: Vec::new(),
-            pages: None,
+            attached: Attached::Nothing,
         };
         self.node(id).learns(&WriteNotices {
             time,

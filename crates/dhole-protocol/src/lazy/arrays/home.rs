@@ -302,14 +302,6 @@ impl Lazy {
             .flushed(flush, worker, (&mut self.races, open), out)
     }
 
-    /// A flush is over once all homes have acknowledged its objects and its elements, and all
-    /// that keep copies know of it.
-    pub fn is_home(&self, out: &mut Commands) {
-        if !self.home.is_flushing() && !self.arrays.home.is_flushing() {
-            out.push(Command::Done);
-        }
-    }
-
     /// A home has acknowledged elements.
     pub fn elements_are_home(
         &mut self,

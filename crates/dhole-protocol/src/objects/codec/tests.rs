@@ -2,7 +2,7 @@ use dhole_model::NodeId;
 
 use super::*;
 use crate::objects::{Bytes, Call};
-use crate::{Interval, Message};
+use crate::{Attached, Interval, Message};
 
 fn news() -> Arc<WriteNotices> {
     let mut time = VectorTime::zero(3);
@@ -16,7 +16,7 @@ fn news() -> Arc<WriteNotices> {
         base: None,
         elements: Vec::new(),
         freed: Vec::new(),
-        pages: None,
+        attached: Attached::Nothing,
     };
     Arc::new(WriteNotices {
         time,

@@ -1,13 +1,14 @@
 //! Runs in which everything happens, message by message.
 
 use crate::collectives::{self, DOWN, UP};
+use crate::members::Moving;
 use crate::pack::{
     OBJECT, Pack, acquire, allocated, allocated_under, arrive, miss, miss_under, n, release, site,
 };
 use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, PageId};
 use dhole_protocol::{
-    ArrayEvent, CollectiveKind, ConditionId, Event, LockId, LogLimits, Message, PageEvent,
-    Protocol, Races, RwLockId, SemaphoreId, SyncObject, UnreadElements,
+    ArrayEvent, CoherenceProtocol, CollectiveKind, ConditionId, Event, LockId, LogLimits, Message,
+    PageEvent, Protocol, Races, RwLockId, SemaphoreId, SyncObject, UnreadElements,
 };
 
 /// A pack, and a message that is about to arrive there: from whom and where.
@@ -54,7 +55,20 @@ pub fn moments() -> Vec<Moment> {
     moments.extend(rounds());
     moments.extend(collectives());
     moments.extend(ids());
+    moments.extend(members());
     moments
+}
+
+/// An object under a protocol that the program brings, which moves, and of which notices tell.
+fn members() -> Vec<Moment> {
+    let mut of = Run::new(crate::members::pack(3));
+    let coherence = Moving::coherence();
+    for node in [1, 2, 0] {
+        of.run(node, acquire(1));
+        of.run(node, miss_under(OBJECT, 0, coherence));
+        of.run(node, release(1));
+    }
+    of.moments
 }
 
 /// Barriers of three nodes that begin with rounds, with news and without.

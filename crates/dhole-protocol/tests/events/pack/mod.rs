@@ -216,6 +216,7 @@ impl Pack {
                     };
                     (to, message)
                 }
+                Command::SendBytes { to, message, .. } => (to, message),
                 Command::Reply(Reply { to, message, .. }) => (to, Message::FetchReply(message)),
                 Command::Array(ArrayCommand::Reply {
                     to,

@@ -1,0 +1,267 @@
+//! Protocols as members: what a protocol is that a program brings.
+//!
+//! A [`CoherenceProtocol`] is one node's part of a protocol: a pure state machine, as those that
+//! dhole brings. The runtime tells it what happens to the *units* that are kept consistent under
+//! it: objects, one by one. It says what is to be done by calling its [`Context`]. It has messages
+//! and notices of its own, which the runtime carries and does not read. Intervals, locks,
+//! barriers and the wait-for graph are the same for all protocols.
+//!
+//! The heap refuses what the worker's state forbids. So a protocol with a mistake may give wrong
+//! values, or end the run with an error; it cannot break memory.
+
+mod erased;
+mod turn;
+
+use std::any::TypeId;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+use dhole_model::{Coherence, MemberEntry, MemberId, NodeId, Oid, OidRange, Version};
+use dhole_registry::Ship;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::command::WorkerIs;
+pub(crate) use erased::{AnyMember, Make};
+pub(crate) use turn::{Around, Said, Turn};
+
+/// One node's part of a protocol that keeps objects consistent.
+///
+/// A unit is an object. `creator` is the node that allocated it. Two nodes that write one unit
+/// between two synchronisations race, unless the protocol says otherwise.
+///
+/// It owns no clock, thread or random number, and depends on no address: the same events in the
+/// same order lead to the same state and the same effects. So its runs can be explored
+/// (`dhole-check`).
+///
+/// # Limits
+/// Arrays cannot be kept consistent so yet, nor can objects in a run that survives the loss of
+/// nodes: that is an error where they are allocated. Races are not looked for.
+pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    /// The name in options, counters and reports. No other protocol of the program has it.
+    const NAME: &'static str;
+
+    /// What nodes say to each other.
+    type Message: Serialize + DeserializeOwned;
+
+    /// What a node attaches to its interval when it ends: all that acquire what was released then
+    /// or later learn it.
+    type Notice: Serialize + DeserializeOwned;
+
+    /// Node `me` of a cluster of `nodes`, before anything has happened.
+    fn new(me: NodeId, nodes: usize) -> Self;
+
+    /// The worker has allocated units here, and stored their first values: the only copies, which
+    /// are readable and not writable.
+    fn allocated(&mut self, units: OidRange, cx: &mut Context<'_, Self>);
+
+    /// The worker reads a unit of which it has no readable copy. It goes on after
+    /// [`ready`](Context::ready) or [`gone`](Context::gone), now or later.
+    fn read_miss(&mut self, unit: Oid, creator: NodeId, cx: &mut Context<'_, Self>);
+
+    /// The worker writes a unit of which its copy is not writable; it had a readable one when it
+    /// began the call. It goes on after [`ready`](Context::ready), now or later.
+    fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Self>);
+
+    /// Whether something must be done before the worker synchronises.
+    fn must_release(&self) -> bool;
+
+    /// The worker is about to synchronise, and something [must be done](Self::must_release)
+    /// before. It goes on after [`released`](Context::released), now or later.
+    fn before_release(&mut self, cx: &mut Context<'_, Self>);
+
+    /// The interval of this version ends. The notice for those who acquire it, if there is one.
+    fn notice(&mut self, _version: Version) -> Option<Self::Notice> {
+        None
+    }
+
+    /// The worker acquires what this notice is attached to: another node's interval of this
+    /// version. Intervals of one node come in their order.
+    fn noticed(&mut self, _version: Version, _notice: Self::Notice, _cx: &mut Context<'_, Self>) {}
+
+    /// The worker has acquired something: a lock, a barrier, a value. What other nodes released
+    /// before must be visible now. All notices of it have come.
+    fn after_acquire(&mut self, cx: &mut Context<'_, Self>);
+
+    /// A message has come.
+    ///
+    /// A node may ask about a unit of which this one has yet to hear, for it left the barrier
+    /// first at which the unit was [handed over](Self::adopt): such a message is
+    /// [deferred](Context::defer).
+    ///
+    /// # Errors
+    /// What is wrong with a message that no sound node sends. It ends the run.
+    fn deliver(
+        &mut self,
+        from: NodeId,
+        message: Self::Message,
+        cx: &mut Context<'_, Self>,
+    ) -> Result<(), &'static str>;
+
+    /// All nodes have met, and a unit is kept consistent under this protocol from now on. Its only
+    /// copy is at `holder`, readable and not writable.
+    fn adopt(&mut self, unit: Oid, holder: NodeId, cx: &mut Context<'_, Self>);
+
+    /// All nodes have met, and a unit leaves this protocol. The protocol says, on all nodes alike,
+    /// which node has the copy that counts. That copy is readable, and must not be writable any
+    /// more; all others must be made invalid.
+    fn give_up(&mut self, unit: Oid, creator: NodeId, cx: &mut Context<'_, Self>) -> NodeId;
+
+    /// A unit was freed, here or elsewhere: nothing is left of it.
+    fn freed(&mut self, unit: Oid);
+
+    /// Whether the end of an interval, an acquire and the worker's next call change nothing here.
+    /// A barrier takes fewer steps where that is so.
+    fn is_quiescent(&self) -> bool {
+        false
+    }
+
+    /// The protocol's name where one is chosen: of a run, of an allocation, of a switch. It is the
+    /// same in all processes of the program.
+    ///
+    /// # Panics
+    /// When dhole brings a protocol of this name, and as [`MemberId::of`].
+    fn coherence() -> Coherence {
+        assert!(
+            Coherence::ALL.iter().all(|one| one.name() != Self::NAME),
+            "a protocol '{}': dhole brings one of this name",
+            Self::NAME
+        );
+        Coherence::Member(MemberId::of::<Brought<Self>>())
+    }
+}
+
+/// The entry of a protocol in the program's table.
+struct Brought<P>(PhantomData<P>);
+
+impl<P: CoherenceProtocol> Ship for Brought<P> {
+    type Is = MemberEntry;
+    const IS: &'static MemberEntry = &MemberEntry {
+        name: P::NAME,
+        type_id: TypeId::of::<P>(),
+        make: &Make::of::<P>(),
+    };
+}
+
+/// What a protocol knows of its surroundings, and how it says what is to be done. What it says is
+/// done in its order, once the event has been taken.
+pub struct Context<'a, P: ?Sized> {
+    turn: Turn<'a>,
+    protocol: PhantomData<fn(&P)>,
+}
+
+impl<'a, P: CoherenceProtocol> Context<'a, P> {
+    fn new(turn: Turn<'a>) -> Context<'a, P> {
+        let protocol = PhantomData;
+        Context { turn, protocol }
+    }
+
+    /// The same for a protocol that this one is made of and that says the same.
+    pub fn of<Q>(&mut self) -> Context<'_, Q>
+    where
+        Q: CoherenceProtocol<Message = P::Message, Notice = P::Notice>,
+    {
+        let Turn { around, said } = &mut self.turn;
+        Context::new(Turn {
+            around: *around,
+            said,
+        })
+    }
+
+    /// This node.
+    pub fn me(&self) -> NodeId {
+        self.turn.around.me
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.turn.around.nodes
+    }
+
+    /// What the worker does meanwhile, and so which bytes may be touched:
+    ///
+    /// | the worker is | allowed |
+    /// |---|---|
+    /// | [`Computing`](WorkerIs::Computing) | sending bytes of units that are not writable |
+    /// | [`Sharing`](WorkerIs::Sharing) | sending all bytes, installing, making clean |
+    /// | [`InCall`](WorkerIs::InCall) | everything |
+    ///
+    /// Once what a call of the worker needs is [ready](Context::ready), the worker counts as
+    /// computing, so that an access is made before anything can take the unit away again.
+    pub fn worker(&self) -> WorkerIs {
+        self.turn.around.worker
+    }
+
+    /// Whether a unit was freed, as far as this node knows. No copy of it is here then.
+    pub fn is_freed(&self, unit: Oid) -> bool {
+        self.turn.around.objects.get(unit).freed
+    }
+
+    /// Sends a message to another node.
+    pub fn send(&mut self, to: NodeId, message: &P::Message) {
+        self.send_bytes(to, message, &[]);
+    }
+
+    /// Sends a message to another node, and behind it the bytes of units, as they are here.
+    pub fn send_bytes(&mut self, to: NodeId, message: &P::Message, units: &[Oid]) {
+        match erased::encode(message) {
+            Ok(body) => self.turn.send(to, body, units),
+            Err(what) => self.turn.fail(what),
+        }
+    }
+
+    /// Takes the next unit's bytes from behind the message that is being delivered, and makes them
+    /// the readable copy here. There must be no readable copy.
+    pub fn install(&mut self, unit: Oid) {
+        self.turn.install(unit, true);
+    }
+
+    /// Takes the next unit's bytes from behind the message, and forgets them.
+    pub fn skip(&mut self, unit: Oid) {
+        self.turn.install(unit, false);
+    }
+
+    /// Makes the copy here unreadable and unwritable. Its bytes stay, and can be sent.
+    pub fn invalidate(&mut self, unit: Oid) {
+        self.turn.invalidate(unit);
+    }
+
+    /// Makes the readable copy here writable.
+    pub fn make_writable(&mut self, unit: Oid) {
+        self.turn.make_writable(unit);
+    }
+
+    /// Makes the writable copy here read-only.
+    pub fn make_clean(&mut self, unit: Oid) {
+        self.turn.make_clean(unit);
+    }
+
+    /// The worker's access to a unit can be made.
+    pub fn ready(&mut self, unit: Oid) {
+        self.turn.said.ready.push(unit);
+    }
+
+    /// What had to be done before the worker synchronises is done.
+    pub fn released(&mut self) {
+        self.turn.said.released = true;
+    }
+
+    /// The unit that the worker accesses was freed: the access is an error.
+    pub fn gone(&mut self, unit: Oid) {
+        self.turn.said.gone = Some(unit);
+        self.turn.said.ready.push(unit);
+    }
+
+    /// Keeps the message that is being delivered, with the bytes behind it, and delivers it again
+    /// at the worker's next call. Others that come meanwhile may overtake it. A node that has
+    /// 65,536 such messages of another one refuses further ones, and the run ends.
+    pub fn defer(&mut self) {
+        self.turn.said.deferred = true;
+    }
+
+    /// Ends the run: the protocol has found a mistake of its own.
+    pub fn fail(&mut self, what: impl Into<String>) {
+        self.turn.fail(what.into());
+    }
+}

@@ -1,0 +1,137 @@
+//! Members of which the runtime does not know the type.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+
+use dhole_model::{NodeId, Oid, OidRange, Version};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{CoherenceProtocol, Context, Turn};
+
+/// What can be done with a protocol before there is a node's part of it.
+pub(crate) struct Make {
+    pub make: fn(NodeId, usize) -> Box<dyn AnyMember>,
+    /// Whether bytes are a notice.
+    pub is_notice: fn(&[u8]) -> bool,
+}
+
+impl Make {
+    pub(super) const fn of<P: CoherenceProtocol>() -> Make {
+        Make {
+            make: |me, nodes| Box::new(Erased(P::new(me, nodes))),
+            is_notice: |bytes| decode::<P::Notice>(bytes).is_some(),
+        }
+    }
+}
+
+/// A [`CoherenceProtocol`], with messages and notices as bytes.
+pub(crate) trait AnyMember: Debug + Send + Sync {
+    fn boxed(&self) -> Box<dyn AnyMember>;
+    fn is(&self, other: &dyn AnyMember) -> bool;
+    fn hashes(&self, hasher: &mut dyn Hasher);
+    fn as_any(&self) -> &dyn Any;
+    fn allocated(&mut self, units: OidRange, turn: Turn<'_>);
+    fn read_miss(&mut self, unit: Oid, creator: NodeId, turn: Turn<'_>);
+    fn write_fault(&mut self, unit: Oid, turn: Turn<'_>);
+    fn must_release(&self) -> bool;
+    fn before_release(&mut self, turn: Turn<'_>);
+    fn notice(&mut self, version: Version) -> Option<Result<Vec<u8>, String>>;
+    fn noticed(&mut self, version: Version, notice: &[u8], turn: Turn<'_>);
+    fn after_acquire(&mut self, turn: Turn<'_>);
+    fn deliver(&mut self, from: NodeId, body: &[u8], turn: Turn<'_>) -> Result<(), &'static str>;
+    fn adopt(&mut self, unit: Oid, holder: NodeId, turn: Turn<'_>);
+    fn give_up(&mut self, unit: Oid, creator: NodeId, turn: Turn<'_>) -> NodeId;
+    fn freed(&mut self, unit: Oid);
+    fn is_quiescent(&self) -> bool;
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Erased<P>(P);
+
+impl<P: CoherenceProtocol> AnyMember for Erased<P> {
+    fn boxed(&self) -> Box<dyn AnyMember> {
+        Box::new(self.clone())
+    }
+
+    fn is(&self, other: &dyn AnyMember) -> bool {
+        let other = other.as_any().downcast_ref();
+        other.is_some_and(|other| self == other)
+    }
+
+    fn hashes(&self, mut hasher: &mut dyn Hasher) {
+        self.0.hash(&mut hasher);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn allocated(&mut self, units: OidRange, turn: Turn<'_>) {
+        self.0.allocated(units, &mut Context::new(turn));
+    }
+
+    fn read_miss(&mut self, unit: Oid, creator: NodeId, turn: Turn<'_>) {
+        self.0.read_miss(unit, creator, &mut Context::new(turn));
+    }
+
+    fn write_fault(&mut self, unit: Oid, turn: Turn<'_>) {
+        self.0.write_fault(unit, &mut Context::new(turn));
+    }
+
+    fn must_release(&self) -> bool {
+        self.0.must_release()
+    }
+
+    fn before_release(&mut self, turn: Turn<'_>) {
+        self.0.before_release(&mut Context::new(turn));
+    }
+
+    fn notice(&mut self, version: Version) -> Option<Result<Vec<u8>, String>> {
+        self.0.notice(version).map(|notice| encode(&notice))
+    }
+
+    fn noticed(&mut self, version: Version, notice: &[u8], turn: Turn<'_>) {
+        if let Some(notice) = decode(notice) {
+            self.0.noticed(version, notice, &mut Context::new(turn));
+        }
+    }
+
+    fn after_acquire(&mut self, turn: Turn<'_>) {
+        self.0.after_acquire(&mut Context::new(turn));
+    }
+
+    fn deliver(&mut self, from: NodeId, body: &[u8], turn: Turn<'_>) -> Result<(), &'static str> {
+        let message = decode(body).ok_or("bytes that are no message of their protocol")?;
+        self.0.deliver(from, message, &mut Context::new(turn))
+    }
+
+    fn adopt(&mut self, unit: Oid, holder: NodeId, turn: Turn<'_>) {
+        self.0.adopt(unit, holder, &mut Context::new(turn));
+    }
+
+    fn give_up(&mut self, unit: Oid, creator: NodeId, turn: Turn<'_>) -> NodeId {
+        self.0.give_up(unit, creator, &mut Context::new(turn))
+    }
+
+    fn freed(&mut self, unit: Oid) {
+        self.0.freed(unit);
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.0.is_quiescent()
+    }
+}
+
+/// The bytes of a message or a notice, or why it has none.
+pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, String> {
+    let encoded = postcard::to_extend(value, Vec::new());
+    encoded.map_err(|cause| format!("it says something that has no bytes: {cause}"))
+}
+
+/// What all of these bytes are.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
+    rest.is_empty().then_some(value)
+}
