@@ -1,12 +1,11 @@
 //! The suites that every protocol, machine and port of dhole must pass.
 //!
-//! - [`model`] explores *every* run of small programs on two and three nodes. It runs the
-//!   [`Protocol`](dhole_protocol::Protocol) machines of live nodes, over a network that delivers in
-//!   any order, with workers that compute while messages arrive.
-//!
-//! - [`litmus`] runs the classic programs of a few lines over thousands of seeds in the simulator.
-//!   An outcome that synchronisation forbids never occurs, and one that release consistency allows
-//!   without it does.
+//! - [`model`], of the crate `dhole-check`, explores *every* run of small programs on two and three
+//!   nodes. It runs the [`Protocol`](dhole_protocol::Protocol) machines of live nodes, over a
+//!   network that delivers in any order, with workers that compute while messages arrive.
+//! - [`litmus`](mod@litmus), of the same crate, runs the classic programs of a few lines over
+//!   thousands of seeds in the simulator. An outcome that synchronisation forbids never occurs,
+//!   and one that release consistency allows without it does.
 //! - [`oracle`] generates programs free of races, and compares their results with a plain
 //!   sequential run.
 //! - [`mod@suite`] is a list of checks for every machine.
@@ -20,20 +19,18 @@
 //! conformance <test>` runs that one alone.
 #![forbid(unsafe_code)]
 
-mod bug;
 pub mod decoders;
-pub mod litmus;
-pub mod model;
-pub mod objects;
 pub mod oracle;
 mod platform;
 pub mod ports;
 pub mod suite;
 pub mod survivors;
 
-pub use bug::{Bug, Fate};
+pub use dhole_check::{
+    Bug, Fate, OnThreads, Platform, Simulated, Under, litmus, model, objects, run,
+};
 pub use dhole_testkit::seeds;
 pub use platform::{
-    ByMessage, Detected, Impatient, Meeting, OnThreads, OverPorts, OverTcp, Placed, Platform,
-    Remote, SeeingProcesses, Simulated, Tampered, Under, run,
+    ByMessage, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, Remote, SeeingProcesses,
+    Tampered,
 };

@@ -10,6 +10,7 @@ mod freeing;
 mod handing;
 mod large;
 mod litmus;
+mod members;
 mod objects;
 mod pages;
 mod races;
