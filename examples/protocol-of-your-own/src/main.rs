@@ -1,0 +1,45 @@
+//! A histogram that four nodes fill under a lock, kept consistent by the protocol of this crate.
+//!
+//! `dhole run -n 4 -- protocol-of-your-own` and `dhole sim --nodes 4 -- protocol-of-your-own` run
+//! it on processes and in the simulator.
+
+use dhole::protocol::CoherenceProtocol;
+use dhole::{Config, Lock, RunError};
+use protocol_of_your_own::Uncached;
+
+/// Words that the nodes count by their length.
+const WORDS: &str = "a protocol of your own keeps objects consistent as you say it should";
+
+/// The lengths that are told apart.
+const LENGTHS: usize = 12;
+
+fn main() -> Result<(), RunError> {
+    let run = Config::nodes(4).coherence(Uncached::coherence()).run(|w| {
+        let histogram = w.once(|w| Ok(w.alloc_range(LENGTHS, |_| 0_u32)))?;
+        let lock = Lock::numbered(1);
+        let (me, nodes) = (w.node().index(), w.nodes());
+        for word in WORDS.split(' ').skip(me).step_by(nodes) {
+            lock.with(w, |w| {
+                *histogram.at(word.len()).get_mut(w) += 1;
+                Ok(())
+            })?;
+        }
+        w.barrier()?;
+        Ok(histogram.iter().map(|r| r.read(w)).collect::<Vec<_>>())
+    })?;
+    for (length, count) in run
+        .value
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+    {
+        println!("{count} of {length}");
+    }
+    for (protocol, sent) in &run.report.total().by_protocol {
+        println!(
+            "{} messages of {protocol}, {} bytes",
+            sent.messages, sent.bytes
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The protocol is explored, and runs on every machine.
+
+use dhole::protocol::CoherenceProtocol;
+use dhole::{Coherence, Config, Lock, Report, Result, Worker};
+use protocol_of_your_own::Uncached;
+
+#[test]
+fn every_run_on_two_nodes_is_sound() {
+    dhole_check::explore::<Uncached>(2).assert_sound();
+}
+
+#[test]
+fn every_run_on_three_nodes_is_sound() {
+    dhole_check::explore::<Uncached>(3).assert_sound();
+}
+
+#[test]
+fn no_litmus_test_shows_what_must_not_be() {
+    dhole_check::litmus::<Uncached>(0..200);
+}
+
+/// The nodes add to a counter by turns, and then all of them under a lock; all read it.
+fn count(w: &mut Worker<'_>, locked: usize) -> Result<u32> {
+    let counter = w.once(|w| Ok(w.alloc(0_u32)))?;
+    for turn in 0..w.nodes() {
+        if w.node().index() == turn {
+            *counter.get_mut(w) += 1;
+        }
+        w.barrier()?;
+    }
+    for _ in 0..locked {
+        Lock::numbered(1).with(w, |w| {
+            *counter.get_mut(w) += 1;
+            Ok(())
+        })?;
+    }
+    w.barrier()?;
+    Ok(counter.read(w))
+}
+
+fn sent(report: &Report) -> u64 {
+    let of = report.total().by_protocol;
+    of.get("uncached").map_or(0, |sent| sent.messages)
+}
+
+#[test]
+fn it_runs_on_threads_and_its_messages_are_counted_under_its_name() {
+    let config = Config::nodes(3).coherence(Uncached::coherence());
+    let run = config.run(|w| count(w, 0)).unwrap();
+    assert_eq!(run.value, 3);
+    // Each of two additions elsewhere than at home fetches and stores, with two messages each; and
+    // two nodes fetch what they read in the end.
+    assert_eq!(sent(&run.report), 2 * 4 + 2 * 2);
+}
+
+#[test]
+fn under_a_lock_nothing_is_lost() {
+    let config = Config::nodes(3).coherence(Uncached::coherence());
+    assert_eq!(config.run(|w| count(w, 10)).unwrap().value, 33);
+}
+
+#[test]
+fn an_allocation_chooses_it_and_objects_change_to_it_and_back() {
+    let run = Config::nodes(2).run(|w| {
+        let number = w.once(|w| Ok(w.under(Uncached::coherence()).alloc(1_u32)))?;
+        let mut seen = Vec::new();
+        for to in [Coherence::Lazy, Uncached::coherence(), Coherence::Home] {
+            if w.node().index() == 1 {
+                *number.get_mut(w) += 1;
+            }
+            w.barrier()?;
+            seen.push(number.read(w));
+            w.switch(number, to)?;
+            seen.push(number.read(w));
+        }
+        Ok(seen)
+    });
+    let run = run.unwrap();
+    assert_eq!(run.value, [2, 2, 3, 3, 4, 4]);
+    assert!(sent(&run.report) > 0);
+}
+
+#[test]
+fn what_was_freed_is_an_error_also_where_that_is_not_known() {
+    let run = Config::nodes(2).coherence(Uncached::coherence()).run(|w| {
+        let number = w.once(|w| Ok(w.alloc(1_u32)))?;
+        if w.node().index() == 0 {
+            w.free(number)?;
+        }
+        w.barrier()?;
+        Ok(number.try_get(w).is_err())
+    });
+    assert!(run.unwrap().value);
+}
+
+#[test]
+fn an_array_under_it_is_an_error() {
+    let error = Config::nodes(2).run(|w| {
+        w.under(Uncached::coherence()).alloc_array::<u32>(8);
+        Ok(())
+    });
+    let said = error.unwrap_err().to_string();
+    assert!(said.contains("an array under uncached"), "{said}");
+}
