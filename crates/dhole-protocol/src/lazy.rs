@@ -12,7 +12,6 @@ mod along;
 pub(crate) mod arrays;
 mod exclusive;
 mod expected;
-mod gossip;
 mod members;
 mod notice_check;
 mod one_sided;
@@ -22,14 +21,13 @@ mod twins;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
 use self::arrays::Arrays;
 use crate::array_command::{ArrayEvent, SentElements};
-use crate::collection::Collector;
+use crate::collection::Gossip;
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::compaction::joined;
 use crate::copyset::CopySets;
@@ -37,9 +35,10 @@ use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 use crate::home::{Flush, Home};
 use crate::interval::Attached;
-use crate::interval_log::{IntervalLog, LogLimits};
+use crate::interval_log::LogLimits;
+use crate::intervals::Intervals;
 use crate::members::Members;
-use crate::notice_delta::{Bases, Record};
+use crate::notice_delta::Record;
 use crate::object_table::ObjectTable;
 use crate::page_command::PageEvent;
 use crate::pending_fetches::PendingFetches;
@@ -60,9 +59,7 @@ pub use aggregation::MOST_BESIDE;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Lazy {
     pub(crate) me: NodeId,
-    /// The intervals whose notices were applied here, our own among them.
-    pub(crate) time: VectorTime,
-    pub(crate) lamport: u64,
+    pub(crate) intervals: Intervals,
     pub(crate) objects: ObjectTable,
     /// Who reads what is written here under the update protocol.
     pub(crate) copysets: CopySets,
@@ -80,10 +77,6 @@ pub(crate) struct Lazy {
     ahead: Ahead,
     expected: ExpectedWrites,
     pub races: RaceFinder,
-    log: IntervalLog,
-    pub(crate) seen_by_all: VectorTime,
-    bases: Bases,
-    collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
     deferred: VecDeque<Request>,
     /// What the worker waits for, and from whom.
@@ -124,8 +117,7 @@ impl Lazy {
     pub fn new(me: NodeId, nodes: usize, limits: LogLimits, races: Races) -> Lazy {
         Lazy {
             me,
-            time: VectorTime::zero(nodes),
-            lamport: 0,
+            intervals: Intervals::new(me, nodes, limits),
             objects: ObjectTable::default(),
             copysets: CopySets::default(),
             inbox: Inbox::default(),
@@ -136,10 +128,6 @@ impl Lazy {
             ahead: Ahead::default(),
             expected: ExpectedWrites::default(),
             races: RaceFinder::new(me, races),
-            log: IntervalLog::new(nodes, limits),
-            seen_by_all: VectorTime::zero(nodes),
-            bases: Bases::new(nodes, limits.reach),
-            collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
             fetches: PendingFetches::new(),
             beside: Vec::new(),
@@ -151,10 +139,6 @@ impl Lazy {
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
             members: Members::default(),
         }
-    }
-
-    pub fn time(&self) -> &VectorTime {
-        &self.time
     }
 
     pub fn allocated(&mut self, range: OidRange, coherence: Coherence, out: &mut Commands) {
@@ -215,7 +199,7 @@ impl Lazy {
                 continue;
             }
             if let Some(version) = self.inbox.take(oid, need, fx.commands()) {
-                self.lamport = self.lamport.max(version.lamport);
+                self.intervals.sees(version.lamport);
                 object.hold(version);
                 fx.commands()
                     .push(Command::InstallKept(Sent { oid, version }));
@@ -300,18 +284,15 @@ impl Lazy {
         self.treadmarks.protect(out);
         self.races.ends_at_home(out);
         let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
-        let notices = self.members.notices(self.next_version(), out);
+        let notices = self.members.notices(self.intervals.open_version(), out);
         let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
         if self.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;
         }
-        let version = self.next_version();
-        self.lamport = version.lamport;
-        let index = self.time.of(self.me) + 1;
-        self.time.see(self.me, index);
+        let (index, version) = self.intervals.end();
         self.dirty.sort_unstable();
         self.expected.end_interval();
-        self.races.wrote(self.lamport, &self.dirty);
+        self.races.wrote(version.lamport, &self.dirty);
         let may_keep = self.races.allows_exclusive() && !self.compares;
         let (mut written, mut freed, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         for (oid, _) in self.dirty.drain(..) {
@@ -335,7 +316,7 @@ impl Lazy {
         let freed = joined(freed);
         let pages = self
             .treadmarks
-            .end_interval(index, self.lamport, &self.time);
+            .end_interval(index, version.lamport, self.intervals.time());
         let attached = match pages {
             Some(pages) => Attached::Pages(pages),
             None if notices.is_empty() => Attached::Nothing,
@@ -345,7 +326,7 @@ impl Lazy {
             node: self.me,
             first: index,
             index,
-            lamport: self.lamport,
+            lamport: version.lamport,
             written,
             base: None,
             elements,
@@ -353,8 +334,7 @@ impl Lazy {
             attached,
         };
         self.end_freeing(&interval.freed, version);
-        let reduced = self.bases.reduce(&interval).map(Arc::new);
-        self.keep(Record::new(Arc::new(interval), reduced));
+        self.intervals.keep_own(interval);
         out.push(Command::IntervalEnded);
         pushes.sort_unstable();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
@@ -364,30 +344,9 @@ impl Lazy {
         }));
     }
 
-    /// The version of what is written in the current interval.
-    fn next_version(&self) -> Version {
-        Version {
-            lamport: self.lamport + 1,
-            node: self.me,
-        }
-    }
-
-    /// Keeps an interval for others to be told of it, and of later ones against it.
-    fn keep(&mut self, record: Record) {
-        self.bases.keep(&record.whole);
-        self.log.push(record);
-    }
-
-    /// What this node has seen, the interval among it that is going on.
-    fn open_time(&self) -> VectorTime {
-        let mut time = self.time.clone();
-        time.see(self.me, time.of(self.me) + 1);
-        time
-    }
-
     /// Sends home what was written of objects that have one.
     pub fn flush(&mut self, out: &mut Commands) {
-        let time = self.open_time();
+        let time = self.intervals.open_time();
         self.arrays.flush(&time, &self.races, out);
         let Lazy { objects, races, .. } = self;
         self.home.flush((self.me, &time), objects, races, out);
@@ -422,7 +381,7 @@ impl Lazy {
         from: NodeId,
         at: Option<&FlushedAt>,
     ) -> Result<(), ProtocolError> {
-        match at.is_some_and(|at| at.time.of(from) <= self.time.of(from)) {
+        match at.is_some_and(|at| at.time.of(from) <= self.intervals.time().of(from)) {
             true => {
                 let what = "a flush of an interval that has ended";
                 Err(ProtocolError::BadMessage { from, what })
@@ -477,7 +436,7 @@ impl Lazy {
         time: Option<&VectorTime>,
         out: &mut Commands,
     ) {
-        let open = self.open_time();
+        let open = self.intervals.open_time();
         self.races
             .changed_at_home(changed, leaves, time.unwrap_or(&open), out);
     }
@@ -488,25 +447,7 @@ impl Lazy {
         event: PageEvent,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.treadmarks.step(event, &self.time, out)
-    }
-
-    /// Everything known here that a node which has seen `time` lacks.
-    pub fn news_since(&self, time: &VectorTime) -> WriteNotices {
-        WriteNotices {
-            time: self.time.clone(),
-            lamport: self.lamport,
-            intervals: self.log.since(time).collect(),
-        }
-    }
-
-    /// Our own intervals from number `index` on.
-    pub fn own_news_from(&self, index: IntervalIndex) -> WriteNotices {
-        WriteNotices {
-            time: self.time.clone(),
-            lamport: self.lamport,
-            intervals: self.log.of_node_from(self.me, index).cloned().collect(),
-        }
+        self.treadmarks.step(event, self.intervals.time(), out)
     }
 
     /// Applies what a releaser told and was [checked](Lazy::check). The worker must be in a call
@@ -519,13 +460,13 @@ impl Lazy {
         let mut races = 0;
         for record in records {
             let interval = &record.whole;
-            self.time.see(interval.node, interval.index);
+            self.intervals.see(interval);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
             self.treadmarks.notice(interval, out);
             self.members_noticed(interval, out);
-            self.keep(record);
+            self.intervals.keep(record);
         }
-        self.lamport = self.lamport.max(news.lamport);
+        self.intervals.sees(news.lamport);
         self.acquired(out);
         if races > 0 {
             out.push(Command::RacesFound(races));
@@ -565,15 +506,15 @@ impl Lazy {
     /// every node has seen. What was told there ends with `told`; processes of this node may have
     /// gone on since it arrived.
     pub fn met(&mut self, told: &WriteNotices) {
-        self.log.forget_up_to(&told.time);
-        self.seen_by_all.merge(&told.time);
+        self.intervals.met(&told.time);
         self.races.seen_by_all(&told.time);
         self.races.met(told.lamport);
     }
 
-    /// How many intervals are kept for nodes that may not have seen them.
-    pub fn intervals_kept(&self) -> usize {
-        self.log.len()
+    /// Takes gossip that may be true, and drops what all have seen.
+    pub fn hear(&mut self, gossip: &Gossip) {
+        let floor = self.intervals.hear(gossip);
+        self.races.seen_by_all(floor);
     }
 
     /// Another node asks for objects. Where the worker may be writing one that is missed, the
@@ -629,7 +570,7 @@ impl Lazy {
         }
         self.deferred = leaving;
         self.treadmarks.serve(out)?;
-        let open = self.time.of(self.me) + 1;
+        let open = self.intervals.open();
         self.arrays.serve(worker, (&mut self.races, open), out)
     }
 
@@ -714,11 +655,11 @@ impl Lazy {
     pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
         if matches!(event, ArrayEvent::Switched { .. }) {
             // As where objects are switched.
-            self.pushes_from = self.lamport + 1;
+            self.pushes_from = self.intervals.lamport() + 1;
         }
-        let time = (&mut self.races, &self.time);
+        let time = (&mut self.races, self.intervals.time());
         let seen = self.arrays.step(event, time, out)?;
-        self.lamport = self.lamport.max(seen);
+        self.intervals.sees(seen);
         Ok(())
     }
 
@@ -732,7 +673,7 @@ impl Lazy {
     ) -> Result<(), ProtocolError> {
         let seen = self.arrays.fetch_reply(from, round, (sent, keep), out)?;
         // What this node writes next must be newer than what it sees, told of it or not.
-        self.lamport = self.lamport.max(seen);
+        self.intervals.sees(seen);
         Ok(())
     }
 
@@ -755,7 +696,7 @@ impl Lazy {
         }
         for &sent in asked {
             // What this node writes next must be newer than what it sees, told of it or not.
-            self.lamport = self.lamport.max(sent.version.lamport);
+            self.intervals.sees(sent.version.lamport);
             let object = self.objects.get_mut(sent.oid);
             if object.is_valid() {
                 fx.commands().push(Command::Skip(sent));

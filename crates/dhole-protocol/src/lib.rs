@@ -59,6 +59,7 @@ mod home;
 mod ids;
 mod interval;
 mod interval_log;
+mod intervals;
 mod invalidation_acks;
 mod lazy;
 mod lock;

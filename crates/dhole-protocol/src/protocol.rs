@@ -240,12 +240,12 @@ impl Protocol {
 
     /// How many intervals are kept here because a node may not have seen them.
     pub fn intervals_kept(&self) -> usize {
-        self.lazy.intervals_kept()
+        self.lazy.intervals.kept()
     }
 
     /// Sends a message of the locks, which carries gossip on what can be collected.
     fn say(&mut self, to: NodeId, message: Message, out: &mut Commands) {
-        let message = match self.lazy.gossip_for(to) {
+        let message = match self.lazy.intervals.gossip_for(to) {
             Some(gossip) => Message::Gossiped {
                 gossip,
                 carrier: Box::new(message),
@@ -406,7 +406,7 @@ impl Protocol {
         manager: NodeId,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let time = self.lazy.time().clone();
+        let time = self.lazy.intervals.time().clone();
         if manager == self.me {
             return self.request(lock, self.me, time, out);
         }
@@ -451,7 +451,7 @@ impl Protocol {
     fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
         let message = Message::LockGrant {
             lock,
-            news: Box::new(self.lazy.news_since(time)),
+            news: Box::new(self.lazy.intervals.since(time)),
             waiting: self.locks.hand_over(lock),
         };
         self.say(to, message, out);
@@ -483,7 +483,7 @@ impl Protocol {
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let nodes = self.lazy.time().nodes();
+        let nodes = self.lazy.intervals.time().nodes();
         let checked = self
             .check_sender(from)
             .and_then(|()| message.check(nodes))
@@ -508,7 +508,7 @@ impl Protocol {
             // The worker computes, and what it sees may not change.
             message if self.over && message.ends_a_wait() => Ok(()),
             Message::Gossiped { gossip, carrier } => {
-                self.lazy.check_gossip(from, &gossip)?;
+                self.lazy.intervals.check_gossip(from, &gossip)?;
                 self.deliver(from, *carrier, worker, out)?;
                 self.lazy.hear(&gossip);
                 Ok(())
@@ -695,7 +695,7 @@ impl Protocol {
             }
             Message::QuiescenceProbe(probe) => {
                 if let Some(me) = self.wait_for.current() {
-                    let nodes = self.lazy.time().nodes();
+                    let nodes = self.lazy.intervals.time().nodes();
                     let parked = self.wait_for.parked();
                     probe.visit(me, parked, &self.traffic, nodes, out);
                 }

@@ -49,7 +49,7 @@ impl Lazy {
             if holder == self.me {
                 object.hold(version);
             }
-            self.lamport = self.lamport.max(version.lamport);
+            self.intervals.sees(version.lamport);
         }
     }
 
@@ -93,7 +93,7 @@ impl Lazy {
         self.members_give_up(range, creator, allocated, out);
         // Whatever was written before the barrier has at most this node's Lamport time. A home
         // writes its last version in place, so a push of that version may be old.
-        self.pushes_from = self.lamport + 1;
+        self.pushes_from = self.intervals.lamport() + 1;
         let Lazy {
             me,
             objects,

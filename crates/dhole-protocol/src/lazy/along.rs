@@ -58,7 +58,7 @@ impl Lazy {
             let is_wanted = object.lacks(sent.version) && !object.freed;
             if is_wanted && object.coherence != Some(Coherence::Home) {
                 object.hold(sent.version);
-                self.lamport = self.lamport.max(sent.version.lamport);
+                self.intervals.sees(sent.version.lamport);
                 self.inbox.forget(sent.oid, out);
                 out.push(Command::InstallAlong(sent));
             } else {

@@ -31,7 +31,7 @@ impl Lazy {
         let around = Around {
             member,
             me: self.me,
-            nodes: self.time.nodes(),
+            nodes: self.intervals.time().nodes(),
             worker,
             from,
             objects: &self.objects,

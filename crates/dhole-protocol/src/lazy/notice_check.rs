@@ -13,24 +13,8 @@ impl Lazy {
     /// a gap.
     pub fn check(&self, from: NodeId, news: &WriteNotices) -> Result<Vec<Record>, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
-        let (mut time, mut records) = (self.time.clone(), Vec::new());
         self.treadmarks.check_news(news).map_err(bad)?;
-        for interval in &news.intervals {
-            let seen = time.of(interval.node);
-            if interval.node == self.me && interval.index > seen {
-                return Err(bad("an interval of this node that it has not ended"));
-            }
-            if interval.first > seen && interval.first - seen != 1 {
-                return Err(bad("an interval is missing"));
-            }
-            if interval.index > seen {
-                records.push(self.bases.restore(interval, &records).map_err(bad)?);
-                time.see(interval.node, interval.index);
-            }
-        }
-        if !time.covers(&news.time) {
-            return Err(bad("the newest interval is missing"));
-        }
+        let records = self.intervals.check(news).map_err(bad)?;
         self.check_room(from, records.iter().map(|record| &*record.whole))?;
         Ok(records)
     }
@@ -38,27 +22,9 @@ impl Lazy {
     /// Whether what a node tells at a barrier are its own intervals, without a gap, and no more of
     /// ours than there are. What its processes did since may have been seen here before.
     pub fn check_own(&self, from: NodeId, news: &WriteNotices) -> Result<(), ProtocolError> {
-        let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        if let Err(what) = self.treadmarks.check_news(news) {
-            return bad(what);
-        }
-        let (mut seen, mut last) = (self.time.of(from), 0);
-        for interval in &news.intervals {
-            if interval.node != from || (interval.first > seen && interval.first - seen != 1) {
-                return bad("an interval is missing");
-            }
-            (seen, last) = (seen.max(interval.index), last.max(interval.index));
-        }
-        // Who tells of nothing may have been overtaken by what its processes told since.
-        let told = news.time.of(from);
-        let newest = if last == 0 {
-            told <= seen
-        } else {
-            told == last
-        };
-        if !newest || news.time.of(self.me) > self.time.of(self.me) {
-            return bad("the newest interval is missing");
-        }
+        let bad = |what| ProtocolError::BadMessage { from, what };
+        self.treadmarks.check_news(news).map_err(bad)?;
+        self.intervals.check_own(from, news).map_err(bad)?;
         self.check_room(from, news.intervals.iter().map(|interval| &**interval))
     }
 

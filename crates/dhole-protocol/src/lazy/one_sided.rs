@@ -42,7 +42,7 @@ impl Lazy {
     /// A copy of this version was read in the memory of its last writer, and is here now.
     pub fn read_there(&mut self, sent: Sent, out: &mut Commands) {
         // What this node writes next must be newer than what it sees, told of it or not.
-        self.lamport = self.lamport.max(sent.version.lamport);
+        self.intervals.sees(sent.version.lamport);
         let object = self.objects.get_mut(sent.oid);
         object.hold(sent.version);
         match object.coherence {

@@ -19,11 +19,6 @@ impl Lazy {
             || self.members.have_deferred()
     }
 
-    /// Whether all nodes have seen what this one has.
-    pub fn is_known_to_all(&self) -> bool {
-        self.seen_by_all.covers(&self.time)
-    }
-
     /// Whether the end of the interval, an acquire and the worker's next call change nothing here:
     /// nothing was written since the last interval, nothing is kept that an acquire drops, and
     /// nobody waits for a call.

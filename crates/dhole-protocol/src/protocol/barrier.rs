@@ -22,7 +22,7 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         self.lazy.end_interval(out);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
-        let news = self.lazy.own_news_from(first_untold);
+        let news = self.lazy.intervals.own_from(first_untold);
         self.barrier.tells(news.time.of(self.me), site);
         self.barrier.join_rounds();
         self.say_rounds(out);
@@ -31,11 +31,11 @@ impl Protocol {
 
     /// Where this node has arrived at a barrier, tells what its processes did since.
     pub(super) fn tell_more(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        let last = self.lazy.time().of(self.me);
+        let last = self.lazy.intervals.time().of(self.me);
         let Some((barrier, first, site)) = self.barrier.untold(last) else {
             return Ok(());
         };
-        let news = self.lazy.own_news_from(first);
+        let news = self.lazy.intervals.own_from(first);
         self.tell_arrival(barrier, news, site, out)
     }
 
@@ -73,7 +73,7 @@ impl Protocol {
 
     /// Whether another node may lack what this one knows, or collect its diffs.
     fn has_news(&self) -> bool {
-        !(self.lazy.is_known_to_all() && self.lazy.treadmarks.is_unused())
+        !(self.lazy.intervals.are_known_to_all() && self.lazy.treadmarks.is_unused())
     }
 
     pub(super) fn arrive_in_rounds(
@@ -82,7 +82,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.lazy.end_interval(fx.commands());
-        let last = self.lazy.time().of(self.me);
+        let last = self.lazy.intervals.time().of(self.me);
         let barrier = self.barrier.begin_rounds(self.has_news(), last, site);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
         self.go_on_in_rounds(fx)
@@ -103,7 +103,7 @@ impl Protocol {
                 let Some((barrier, first, site)) = self.barrier.leave_rounds() else {
                     return Ok(());
                 };
-                let news = self.lazy.own_news_from(first);
+                let news = self.lazy.intervals.own_from(first);
                 self.barrier.tells(news.time.of(self.me), site);
                 self.tell_arrival(barrier, news, site, fx.commands())
             }
@@ -122,7 +122,7 @@ impl Protocol {
         self.barrier.depart_without_news();
         self.collectives.met();
         // Its processes may have done more since it arrived, which others have not seen.
-        self.sync_objects.met(&self.lazy.seen_by_all);
+        self.sync_objects.met(self.lazy.intervals.seen_by_all());
     }
 
     /// As [`Event::Arrive`](crate::Event::Arrive) at a barrier that
@@ -152,7 +152,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::round(&said, self.lazy.time().nodes()))
+            .and_then(|()| check::round(&said, self.lazy.intervals.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
         // Where the run is over the worker computes, and what it sees may not change.
@@ -200,7 +200,7 @@ impl Protocol {
             return Err(ProtocolError::BadMessage { from, what });
         }
         if let Some(arrivals) = self.barrier.arrivals_at(of.barrier) {
-            let ended = self.lazy.time().of(self.me);
+            let ended = self.lazy.intervals.time().of(self.me);
             let message = Message::Told {
                 of,
                 ended,

@@ -42,7 +42,7 @@ impl Protocol {
             return self.take_early(out);
         }
         if let Some((at, site)) = self.collectives.give_down() {
-            let nodes = self.lazy.time().nodes();
+            let nodes = self.lazy.intervals.time().nodes();
             for child in children(self.me, nodes) {
                 self.give(child, (at, false, site), out);
             }
@@ -109,12 +109,12 @@ impl Protocol {
         (at, up, site): (Collective, bool, CallSite),
         out: &mut Commands,
     ) {
-        let mut seen = self.lazy.seen_by_all.clone();
+        let mut seen = self.lazy.intervals.seen_by_all().clone();
         self.collectives
             .seen_by(to)
             .into_iter()
             .for_each(|by| seen.merge(by));
-        let news = self.lazy.news_since(&seen);
+        let news = self.lazy.intervals.since(&seen);
         self.collectives.sees(to, &news.time);
         let message = CollectiveMessage { at, up, site, news };
         self.say(to, Message::Collective(Box::new(message)), out);

@@ -36,7 +36,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::fetch(&fetch, self.lazy.time().nodes()))
+            .and_then(|()| check::fetch(&fetch, self.lazy.intervals.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
         let acted = self.lazy.fetch(from, fetch, worker, fx);
@@ -54,7 +54,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::fetch_reply(&reply, self.lazy.time().nodes()))
+            .and_then(|()| check::fetch_reply(&reply, self.lazy.intervals.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
         // Where the run is over the worker computes, and what it sees may not change.
@@ -66,7 +66,7 @@ impl Protocol {
     }
 
     pub(super) fn check_sender(&self, from: NodeId) -> Result<(), &'static str> {
-        match from.index() < self.lazy.time().nodes() {
+        match from.index() < self.lazy.intervals.time().nodes() {
             true => Ok(()),
             false => Err("its sender is not in the cluster"),
         }
@@ -86,7 +86,10 @@ impl Protocol {
         );
         acted?;
         let out = fx.commands();
-        let told = match self.barrier.has_untold(self.lazy.time().of(self.me)) {
+        let told = match self
+            .barrier
+            .has_untold(self.lazy.intervals.time().of(self.me))
+        {
             true => self.tell_more(out),
             false => Ok(()),
         };

@@ -20,7 +20,7 @@ impl Protocol {
     /// Whether what the last writer published is what is [wanted](Protocol::wants_there): a version
     /// that a sound node may have written, and no older one.
     pub fn is_wanted(&self, wanted: Wanted, version: Version) -> bool {
-        let is_sound = check::may_be(version, self.lazy.time().nodes());
+        let is_sound = check::may_be(version, self.lazy.intervals.time().nodes());
         is_sound && version.node == wanted.need.node && version >= wanted.need
     }
 

@@ -14,24 +14,24 @@ use crate::{BarrierId, Message, Waiter, WaitingFor, WriteNotices};
 impl Protocol {
     /// What this node has seen; `None` while nobody has written anything that it knows of.
     pub fn seen(&self) -> Option<&VectorTime> {
-        let time = self.lazy.time();
+        let time = self.lazy.intervals.time();
         (!time.is_zero()).then_some(time)
     }
 
     /// What this node has seen and someone at `time` has not; `None` if that is nothing.
     pub fn news_for(&self, time: &VectorTime) -> Option<Arc<WriteNotices>> {
         let news = self.has_news_for(time);
-        news.then(|| Arc::new(self.lazy.news_since(time)))
+        news.then(|| Arc::new(self.lazy.intervals.since(time)))
     }
 
     /// Whether there is something that this node has seen and someone who has seen `time` has not.
     pub fn has_news_for(&self, time: &VectorTime) -> bool {
-        !time.covers(self.lazy.time())
+        !time.covers(self.lazy.intervals.time())
     }
 
     /// What every node has seen, as far as this one knows.
     pub fn seen_by_all(&self) -> &VectorTime {
-        &self.lazy.seen_by_all
+        self.lazy.intervals.seen_by_all()
     }
 
     /// A message about objects was sent, or received: whoever looks whether anything is on its way
@@ -45,7 +45,7 @@ impl Protocol {
 
     /// The run goes on when nodes are [lost](Protocol::lose). From the beginning on.
     pub fn survive(&mut self) {
-        self.traffic = Traffic::of_each(self.lazy.time().nodes());
+        self.traffic = Traffic::of_each(self.lazy.intervals.time().nodes());
     }
 
     /// These nodes are lost, and the run goes on: no wait can be ended by them any more.

@@ -24,7 +24,7 @@ impl Protocol {
         self.sync_objects.enter(sync_object, site, wait);
         let (manager, time) = (
             self.sync_objects.manager(sync_object),
-            self.lazy.time().clone(),
+            self.lazy.intervals.time().clone(),
         );
         if manager == self.me {
             return self.sync_request(sync_object, self.me, wait, time, out);
@@ -48,7 +48,7 @@ impl Protocol {
         self.lazy.end_interval(out);
         let (manager, time) = (
             self.sync_objects.manager(sync_object),
-            self.lazy.time().clone(),
+            self.lazy.intervals.time().clone(),
         );
         if manager == self.me {
             return self.sync_release(sync_object, self.me, &time, site, out);
@@ -145,7 +145,7 @@ impl Protocol {
             sync_object: request.sync_object,
             wait: request.wait,
             parts,
-            news: Box::new(self.lazy.news_since(&request.time)),
+            news: Box::new(self.lazy.intervals.since(&request.time)),
         };
         self.say(request.requester, message, out);
     }

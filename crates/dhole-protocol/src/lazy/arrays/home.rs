@@ -297,7 +297,7 @@ impl Lazy {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.check_flushed_at(flush.from, flush.at.as_deref())?;
-        let open = self.time.of(self.me) + 1;
+        let open = self.intervals.open();
         self.arrays
             .flushed(flush, worker, (&mut self.races, open), out)
     }
