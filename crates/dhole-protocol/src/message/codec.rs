@@ -67,6 +67,12 @@ impl Message {
             bytes: length,
             cause,
         };
-        Message::parse(bytes).map_err(malformed)
+        match Message::parse(bytes).map_err(malformed)? {
+            // Each message has one form.
+            Message::Objects(message) if message.operation_len().is_some() => {
+                Err(DecodeError::Operation { bytes: length })
+            }
+            message => Ok(message),
+        }
     }
 }

@@ -10,7 +10,7 @@ use dhole_protocol::{
     FollowedReferences, HandedOut, Interval, Message, PushedElements, SentElements, Waiter,
     WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
-use dhole_wire::WireError;
+use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
 
 use crate::bad_messages::moments;
@@ -182,6 +182,8 @@ fn a_message_has_the_length_that_it_says() {
 fn no_two_encodings_are_of_one_message() {
     for message in messages() {
         let bytes = encoded(&message);
+        let general = message.to_bytes();
+        assert_eq!(Message::decode(&general).is_ok(), general == bytes);
         for bit in 0..8 * bytes.len() {
             let mut other = bytes.clone();
             other[bit / 8] ^= 1 << (bit % 8);
