@@ -20,7 +20,7 @@ pub type Decoder = (&'static str, fn(&[u8]));
 pub const ALL: [Decoder; 12] = [
     ("message", message),
     ("deliveries", deliveries),
-    ("told", told),
+    ("catalog", catalog),
     ("frames", net::frames),
     ("datagrams", net::datagrams),
     ("ring", net::ring),
@@ -87,7 +87,7 @@ fn deliveries(bytes: &[u8]) {
 }
 
 /// The metadata of another process's objects. It is learnt, or refused.
-fn told(bytes: &[u8]) {
+fn catalog(bytes: &[u8]) {
     // Ids are never used again, so that a cluster for each would use them up.
     static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| {

@@ -11,8 +11,8 @@ use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Versio
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, SentDiff, Wanted,
-    WantedDiffs, WriteNotices, WrittenPages,
+    Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, Pushed, Sent,
+    SentDiff, Wanted, WantedDiffs, WriteNotices, WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -315,25 +315,39 @@ fn who_says_a_round_of_a_barrier_that_is_not_its_to_say_is_refused_over_every_po
     }
 }
 
-/// A fetch with a payload behind it, which a frame can bring and no sound node sends.
-#[test]
-fn who_sends_bytes_behind_a_fetch_is_heard_as_one_who_asks() {
+/// Messages with bytes behind what they name, which a frame can bring and no sound node sends.
+fn with_bytes_behind() -> Vec<(&'static str, Vec<u8>)> {
+    let (oid, version) = (Oid(1 << 50), Version::default());
     let fetch = Message::Fetch(Fetch {
         round: 1,
-        wanted: [Wanted {
-            oid: Oid(1 << 50),
-            need: Version::default(),
-        }]
-        .into(),
+        wanted: [Wanted { oid, need: version }].into(),
         beside: 0,
         follow: Follow::default(),
     });
+    let pushed = Pushed {
+        sent: Sent { oid, version },
+        bytes: 7,
+    };
+    let update = Message::Update {
+        pushed: [pushed].into(),
+    };
+    vec![
+        ("a fetch", frame(&fetch, 8)),
+        ("an update", frame(&update, 8)),
+        ("an answer", frame(&Message::FlushAck { number: 1 }, 8)),
+    ]
+}
+
+#[test]
+fn who_sends_bytes_behind_what_a_message_names_is_refused_over_every_port() {
     for (port, make, malicious) in PORTS {
-        let ended = run(make, malicious, vec![frame(&fetch, 8)]);
-        for (node, ended) in ended.into_iter().enumerate() {
-            let error = ended.expect_err(port);
-            let asks = format!("node {malicious} asks for object 0x4000000000000");
-            assert!(error.contains(&asks), "{port}, node {node}: {error}");
+        for (what, lie) in with_bytes_behind() {
+            for (node, ended) in run(make, malicious, vec![lie]).into_iter().enumerate() {
+                let error = ended.expect_err(what);
+                let from = format!("a message from node {malicious} makes no sense");
+                let named = error.contains(&from) && error.contains("more bytes than it names");
+                assert!(named, "{port}, {what}, node {node}: {error}");
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid};
 use dhole_registry::Shipped;
 use serde::{Deserialize, Serialize};
 
+use crate::decoding::decode_whole;
 use crate::directory::{ArrayRun, Directory, Life, Run};
 use crate::geometry::per_block;
 use crate::global::Addresses;
@@ -170,7 +171,7 @@ impl Cluster {
             return Ok(());
         }
         let (sites, runs): (Vec<CallSite>, Vec<RunRecord>) =
-            postcard::from_bytes(announced).map_err(LearnError::Malformed)?;
+            decode_whole(announced).map_err(LearnError::Malformed)?;
         let unknown = CallSite::runtime("a place in another process");
         runs.into_iter().try_for_each(|record| {
             let site = sites.get(record.site as usize).copied();

@@ -16,7 +16,7 @@
 //! | `share`, `share::type_map`, `owned_ref`, `layout`, `validity` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `miss`, `target`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `local_array`, `retained_elements`, `extent` | shared arrays, and their storage by blocks |
-//! | `value` | single values as bytes, for those that travel beside objects |
+//! | `value`, `decoding` | single values as bytes, for those that travel beside objects |
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `pages`, `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
@@ -78,6 +78,7 @@ mod catalog_sync;
 mod chunk;
 mod cluster;
 mod cursor;
+mod decoding;
 mod diff;
 mod directory;
 mod extent;
@@ -147,6 +148,7 @@ pub use catalog_log::{LearnError, MOST_LEARNT};
 pub use catalog_sync::Announcement;
 pub use cluster::Cluster;
 pub use cursor::{Link, ObjectCursor};
+pub use decoding::decode_whole;
 pub use dhole_macros::Share;
 pub use diff::{DiffError, diff_ranges};
 pub use foreign::{Foreign, ForeignKind};

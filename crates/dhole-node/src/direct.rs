@@ -10,14 +10,15 @@ mod tests;
 use dhole_heap::HeapMut;
 use dhole_model::{MessageKind, NodeId, Notify, Oid};
 use dhole_protocol::{
-    BarrierRound, Command, Commands, Effects, Fetch, FetchReply, Message, Protocol, ProtocolError,
-    Reply, Sent, Unread, WorkerIs,
+    BarrierRound, Command, Commands, Effects, Fetch, FetchReply, Message, PayloadOf, Protocol,
+    ProtocolError, Reply, Sent, Unread, WorkerIs,
 };
 
 use crate::count::Counting;
 use crate::graphs::Graphs;
 use crate::install::install;
 use crate::node::State;
+use crate::payload_check::check_payload;
 use crate::step::{Step, must, worker_is};
 
 /// The most bytes of objects that a reply takes from the scratch buffer. Copying more takes longer
@@ -217,6 +218,9 @@ impl State {
             return None;
         }
         step.payload = payload;
+        if let Err(cause) = check_payload(from, PayloadOf::Objects(&reply.sent), step) {
+            return Some(Err(cause));
+        }
         let taken = self.directly(step, |protocol, _, fx| {
             protocol.fetch_reply(from, reply, fx)
         });

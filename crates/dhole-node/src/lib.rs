@@ -85,6 +85,7 @@ mod one_sided;
 mod optimisations;
 mod outcome;
 mod paged;
+mod payload_check;
 mod process_error;
 mod processes;
 mod protocol_choice;

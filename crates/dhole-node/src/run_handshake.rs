@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use dhole_heap::Cluster;
+use dhole_heap::{Cluster, decode_whole};
 use dhole_model::{NodeId, Placement};
 use dhole_net::PayloadPool;
 use dhole_protocol::Waiter;
@@ -82,7 +82,7 @@ pub(crate) fn meet(
     let agreed = multiprocess.meet(terms, &|all| agree(all, multiprocess.stamp()));
     // What went wrong here comes before what the others make of it.
     let cluster = made?;
-    let (window, stamp) = postcard::from_bytes(&agreed?).map_err(|cause| StartError::Apart {
+    let (window, stamp) = decode_whole(&agreed?).map_err(|cause| StartError::Apart {
         nodes,
         why: format!("what node 0 says of the run is malformed: {cause}"),
     })?;
@@ -109,7 +109,7 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
     let mut wanted: Option<Terms> = None;
     for (node, brought) in all.iter().enumerate() {
         let node = NodeId::at(node);
-        let terms: Terms = postcard::from_bytes(brought)
+        let terms: Terms = decode_whole(brought)
             .map_err(|cause| format!("what {node} brings to the run is malformed: {cause}"))?;
         let Some(wanted) = &mut wanted else {
             wanted = Some(terms);
@@ -231,7 +231,7 @@ fn end(
         judge(all, &mut ends.borrow_mut())
     });
     let verdict = match judged {
-        Ok(verdict) => postcard::from_bytes(&verdict).unwrap_or_else(|cause| Verdict {
+        Ok(verdict) => decode_whole(&verdict).unwrap_or_else(|cause| Verdict {
             lost: vec![LostNode {
                 node: NodeId(0),
                 how: format!("what it says of the run's end is malformed: {cause}"),
@@ -305,7 +305,7 @@ fn judge(all: Vec<Result<Vec<u8>, LostNode>>, ends: &mut [End]) -> Vec<u8> {
     for (node, brought) in all.into_iter().enumerate() {
         let id = NodeId::at(node);
         let brought = brought.and_then(|bytes| {
-            postcard::from_bytes::<EndReport>(&bytes).map_err(|cause| LostNode {
+            decode_whole::<EndReport>(&bytes).map_err(|cause| LostNode {
                 node: id,
                 how: format!("what it brings from the run is malformed: {cause}"),
             })

@@ -106,7 +106,7 @@ pub use interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNotices}
 pub use interval_log::LogLimits;
 pub use lazy::MOST_BESIDE;
 pub use member::{CoherenceProtocol, Context};
-pub use message::{AbortReason, DecodeError, Message, Short, Waiting};
+pub use message::{AbortReason, DecodeError, Message, PayloadOf, Short, Waiting};
 pub use node_set::NodeSet;
 pub use notice_delta::Reach;
 pub use page_command::{

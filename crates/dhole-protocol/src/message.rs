@@ -27,10 +27,12 @@ use dhole_wire::Wire;
 mod carrier;
 pub(crate) mod check;
 mod codec;
+mod payload;
 mod short;
 
 use carrier::Carried;
 pub use codec::DecodeError;
+pub use payload::PayloadOf;
 pub use short::Short;
 
 /// First bytes of messages that nodes take where they lie. Those of the others follow.
@@ -84,6 +86,8 @@ pub enum AbortReason {
     /// before what others do whom the receiver tells: such a message has to say up to where the
     /// order of the objects had come ([`After`](Message::After)).
     pub fn passes_order_on() -> bool = false,
+    /// What its payload holds.
+    pub fn payload() -> PayloadOf<'_> = PayloadOf::Bytes(0),
     /// What the message tells of intervals.
     pub fn news() -> Option<&WriteNotices> = None,
     /// What makes no sense in a cluster of `nodes`, whatever has happened there. Messages about
@@ -99,7 +103,7 @@ pub enum Message {
     #[wire(tag = FETCH_REPLY)]
     #[message(
         kind = MessageKind::FetchReply, notify = Notify::Lazy,
-        ends_a_wait,
+        ends_a_wait, payload = PayloadOf::Objects(&it.sent),
         check = check::fetch_reply(it, nodes),
     )]
     FetchReply(FetchReply),
@@ -117,6 +121,7 @@ pub enum Message {
     #[wire(tag = GOSSIPED)]
     #[message(
         kind = carrier.kind(), notify = carrier.notify(to), news = carrier.news(),
+        payload = carrier.payload(),
         may_end_a_wait = carrier.may_end_a_wait(), passes_order_on = carrier.passes_order_on(),
         check = check::gossiped(gossip, carrier, nodes),
     )]
@@ -132,6 +137,7 @@ pub enum Message {
     #[wire(tag = AFTER)]
     #[message(
         kind = carrier.kind(), notify = carrier.notify(to), news = carrier.news(),
+        payload = carrier.payload(),
         may_end_a_wait = carrier.may_end_a_wait(),
         check = check::after(*delivered, carrier, nodes),
     )]
@@ -145,6 +151,7 @@ pub enum Message {
     /// New versions of objects, for a node that read them before; the bytes are the payload.
     #[message(
         kind = MessageKind::Update, notify = Notify::Lazy,
+        payload = Message::parts(pushed.iter().map(|it| it.bytes)),
         check = check::versions(pushed.iter().map(|it| it.sent.version), nodes),
     )]
     Update {
@@ -158,7 +165,10 @@ pub enum Message {
         objects: SmallVec<[Oid; 1]>,
     },
     /// What the sender has changed in objects at home here; the differences are the payload.
-    #[message(kind = MessageKind::Flush, check = check::flushed_at(at, flushed.len(), nodes))]
+    #[message(
+        kind = MessageKind::Flush, payload = Message::parts(flushed.iter().map(|it| it.bytes)),
+        check = check::flushed_at(at, flushed.len(), nodes),
+    )]
     Flush {
         /// The number of the sender's flush; the acknowledgement repeats it.
         number: u32,
@@ -213,7 +223,7 @@ pub enum Message {
     /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
     #[message(
         kind = MessageKind::FetchReply, notify = Notify::Lazy,
-        ends_a_wait,
+        ends_a_wait, payload = PayloadOf::Elements(sent),
         check = check::versions(sent.iter().map(|it| it.version), nodes),
     )]
     ElementsReply {
@@ -227,6 +237,7 @@ pub enum Message {
     /// New versions of elements, for a node that read them before; the bytes are the payload.
     #[message(
         kind = MessageKind::Update, notify = Notify::Lazy,
+        payload = Message::parts(pushed.iter().map(|it| it.bytes)),
         check = check::pushed_elements(pushed, nodes),
     )]
     UpdateElements {
@@ -243,7 +254,10 @@ pub enum Message {
         elements: SmallVec<[Elements; 1]>,
     },
     /// What the sender has written of elements at home here; the bytes are the payload.
-    #[message(kind = MessageKind::Flush, check = check::flushed_elements(flushed, at, nodes))]
+    #[message(
+        kind = MessageKind::Flush, payload = Message::parts(flushed.iter().map(|it| it.bytes)),
+        check = check::flushed_elements(flushed, at, nodes),
+    )]
     FlushElements {
         /// The number of the sender's flush; the acknowledgement repeats it.
         number: u32,
@@ -291,7 +305,7 @@ pub enum Message {
     /// Answers a [`PageRequest`](Message::PageRequest); the bytes are the payload.
     #[message(
         kind = MessageKind::PageReply, notify = Notify::Lazy,
-        ends_a_wait,
+        ends_a_wait, payload = PayloadOf::Page,
         check = check::applied(applied, nodes),
     )]
     PageReply {
@@ -315,7 +329,7 @@ pub enum Message {
     /// Answers a [`DiffRequest`](Message::DiffRequest); the diffs are the payload.
     #[message(
         kind = MessageKind::DiffReply, notify = Notify::Lazy,
-        ends_a_wait,
+        ends_a_wait, payload = Message::parts(diffs.iter().map(|it| u64::from(it.bytes))),
         check = check::diffs(diffs),
     )]
     DiffReply {
@@ -461,6 +475,10 @@ pub enum Message {
     #[message(
         kind = MessageKind::BarrierDepart, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, passes_order_on,
+        payload = match barrier {
+            BarrierId::Once(_) => PayloadOf::Value,
+            _ => PayloadOf::Bytes(0),
+        },
         news = Some(news),
         check = news.check(nodes),
     )]
@@ -557,12 +575,12 @@ pub enum Message {
     #[message(
         kind = MessageKind::Collective, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, can_piggyback, passes_order_on,
-        news = Some(&it.news),
+        payload = PayloadOf::Value, news = Some(&it.news),
         check = it.news.check(nodes),
     )]
     Collective(Box<CollectiveMessage>),
     /// What a protocol that the program brings says; the bytes of objects may be the payload.
-    #[message(kind = MessageKind::Coherence, ends_a_wait)]
+    #[message(kind = MessageKind::Coherence, ends_a_wait, payload = PayloadOf::Value)]
     Coherence {
         /// The protocol.
         member: MemberId,

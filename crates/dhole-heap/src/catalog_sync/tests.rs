@@ -179,6 +179,9 @@ fn a_lie_is_an_error_and_changes_nothing() {
     assert!(matches!(nothing, Err(LearnError::Type(_))));
     let malformed = cluster.learn(NodeId(2), &[1, 2, 3]);
     assert!(matches!(malformed, Err(LearnError::Malformed(_))));
+    let behind = [bytes(vec![objects(next, 64, u64s)]), vec![0]].concat();
+    let malformed = cluster.learn(NodeId(2), &behind);
+    assert!(matches!(malformed, Err(LearnError::Malformed(_))));
     assert!(cluster.binding(Oid(next)).is_err() && cluster.binding(Oid(own)).is_err());
     assert_eq!(cluster.binding(Oid(theirs)).unwrap().info.name, "u64");
     // What is true may be said again.

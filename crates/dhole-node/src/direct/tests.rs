@@ -357,12 +357,15 @@ fn a_reply_that_does_not_bring_what_was_asked_for_ends_the_run_with_what_is_wron
     let other = |_: &mut u32, sent: &mut Sent| sent.oid = Oid(sent.oid.0 + 1);
     let beyond = |_: &mut u32, sent: &mut Sent| sent.version.lamport = 1 << 46;
     let sound = |_: &mut u32, _: &mut Sent| {};
+    let late = |round: &mut u32, _: &mut Sent| *round += 1;
     for (why, (ended, goes_on)) in [
         ("a reply to another node's question", told(1, sound, &[1])),
         ("its sender is not in the cluster", told(2, sound, &[1])),
         ("a reply to another question", told(0, other, &[1])),
         ("or that no run reaches", told(0, beyond, &[1])),
         ("fewer bytes than its objects", told(0, sound, &[])),
+        ("more bytes than it names", told(0, sound, &[1, 0])),
+        ("more bytes than it names", told(0, late, &[1, 0])),
         ("storing a copy of", told(0, sound, &[2])),
     ] {
         assert!(ended.contains(why) && !goes_on, "{why}: {ended}");

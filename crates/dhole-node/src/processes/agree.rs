@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use dhole_heap::decode_whole;
 use dhole_model::NodeId;
 
 use super::frame::{Frame, Kind};
@@ -86,7 +87,7 @@ impl Table {
             return Err(format!("a {kind:?}, which is not its to send"));
         }
         let said = || {
-            postcard::from_bytes::<Said>(frame.message)
+            decode_whole::<Said>(frame.message)
                 .map_err(|cause| format!("a malformed {kind:?}: {cause}"))
         };
         match kind {
