@@ -22,10 +22,9 @@ use crate::holding::Holding;
 use crate::install::{install, take};
 use crate::last_call::LastCall;
 use crate::membership::Membership;
-use crate::notice_check::{check_ids, not_awaited};
+use crate::notice_check::{check_message, not_awaited};
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
-use crate::payload_check::check_payload;
 use crate::race::RaceReport;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
@@ -322,8 +321,7 @@ impl State {
 
     /// Takes a message.
     pub(crate) fn take_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
-        let known = check_ids(from, &message, step)
-            .and_then(|()| check_payload(from, message.payload(), step));
+        let known = check_message(from, &message, step);
         match known.and_then(|()| self.take_loss(from, &message, step)) {
             Err(cause) => return self.broke(cause, step),
             Ok(true) => return,

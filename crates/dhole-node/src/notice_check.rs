@@ -4,17 +4,19 @@
 use dhole_model::NodeId;
 use dhole_protocol::{Message, ProtocolError, WriteNotices};
 
+use crate::payload_check::check_payload;
 use crate::step::Step;
 
-/// Whether a message tells of objects and arrays whose ids nodes were given.
-pub(crate) fn check_ids(
+/// Whether a message tells of objects and arrays whose ids nodes were given, and holds no more
+/// bytes than it names.
+pub(crate) fn check_message(
     from: NodeId,
     message: &Message,
-    step: &Step<'_, '_>,
+    step: &mut Step<'_, '_>,
 ) -> Result<(), ProtocolError> {
     let told = message.news().into_iter().flat_map(WriteNotices::ids);
     match step.heap.cluster().given_to_nobody(told) {
-        None => Ok(()),
+        None => check_payload(from, message.payload(), step),
         Some(ids) => Err(ProtocolError::UnknownIds { from, ids }),
     }
 }
