@@ -52,7 +52,10 @@ pub fn options<O: Parser>() -> O {
     O::try_parse().unwrap_or_else(|instead| {
         let shown = instead.print().and_then(|()| io::stdout().flush());
         process::exit(match shown {
-            Err(cause) if cause.kind() != ErrorKind::BrokenPipe => 1,
+            Err(cause) if cause.kind() != ErrorKind::BrokenPipe => {
+                complain(format_args!("writing the help: {cause}"));
+                1
+            }
             _ => instead.exit_code(),
         })
     })

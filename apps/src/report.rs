@@ -273,20 +273,21 @@ impl Report {
     }
 }
 
-/// Notes in `result` that a run of `report` found what the sequential program found, to the bit:
-/// `max_error` is the largest difference of a coordinate or of a value.
+/// Notes in `result` that a run of `report` found what the sequential program found: `max_error`,
+/// the largest difference of a coordinate or of a value, is at most `rounding`.
 ///
 /// # Errors
-/// When there is a difference.
+/// When there is a larger difference, or none can be told.
 pub fn verified(
     result: &mut Value,
     max_error: Option<f64>,
+    rounding: f64,
     report: &dhole::Report,
 ) -> Result<(), RunError> {
     let Some(max_error) = max_error else {
         return Ok(());
     };
-    if max_error != 0.0 {
+    if max_error.is_nan() || max_error > rounding {
         return Err(RunError::Failed {
             node: report.node,
             error: Box::new(Error::program(format!(
@@ -406,11 +407,15 @@ mod tests {
     #[test]
     fn what_differs_from_the_sequential_program_is_an_error_and_not_verified() {
         let run = dhole::Config::nodes(1).run(|_| Ok(())).unwrap().report;
-        let compared = |max_error| {
+        let within = |max_error, rounding| {
             let mut result = json!({});
-            verified(&mut result, max_error, &run).map(|()| result)
+            verified(&mut result, max_error, rounding, &run).map(|()| result)
         };
+        let compared = |max_error| within(max_error, 0.0);
         assert_eq!(compared(None).unwrap(), json!({}));
+        let rounded = json!({ "max_error": 1e-9, "verified": true });
+        assert_eq!(within(Some(1e-9), 1e-9).unwrap(), rounded);
+        assert!(within(Some(2e-9), 1e-9).is_err());
         let same = json!({ "max_error": 0.0, "verified": true });
         assert_eq!(compared(Some(0.0)).unwrap(), same);
         let wrong = compared(Some(0.5)).unwrap_err().to_string();

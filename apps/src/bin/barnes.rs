@@ -70,7 +70,7 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
         "momentum": end.map(|energy| energy.momentum),
         "energy_drift": start.zip(end).map(|(start, end)| end.total() - start.total()),
     });
-    verified(&mut result, found.max_error, &run.report)?;
+    verified(&mut result, found.max_error, 0.0, &run.report)?;
     if let Some(path) = &asked.picture {
         result["picture"] = json!(path.display().to_string());
     }

@@ -65,7 +65,7 @@ fn solve<L: Layout>(
         "steps": problem.steps,
         "digest": format!("{:016x}", run.value.digest),
     });
-    verified(&mut result, run.value.max_error, &run.report)?;
+    verified(&mut result, run.value.max_error, 0.0, &run.report)?;
     let alone =
         alone.map(|alone| sequential_seconds(&run.report, alone.sweep_seconds, alone.units));
     Ok(Report::new(

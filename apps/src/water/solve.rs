@@ -4,12 +4,16 @@ use dhole::{Result, RunError, Worker};
 use serde_json::{Value, json};
 
 use super::energy::{Energy, thermal_per_atom};
-use super::outcome::{Alone, Outcome};
+use super::outcome::{Alone, Error, Outcome};
 use super::problem::{Problem, System};
 use crate::cluster::Cluster;
 use crate::options::Common;
 use crate::progress::Progress;
-use crate::report::{Report, sequential_seconds};
+use crate::report::{Report, sequential_seconds, verified};
+
+/// The largest difference from the sequential program that comes of rounding: the nodes add forces
+/// up in another order.
+const ROUNDING: f64 = 1e-6;
 
 /// A program: its name and its two versions.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +57,9 @@ impl Program {
             })
         })?;
         progress.finish();
-        let result = result(problem, &run.value);
+        let mut result = result(problem, &run.value);
+        let max_error = run.value.error.map(Error::max);
+        verified(&mut result, max_error, ROUNDING, &run.report)?;
         let alone = alone
             .as_ref()
             .map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
@@ -71,7 +77,7 @@ fn result(problem: &Problem, found: &Outcome) -> Value {
         between,
         momentum,
     } = found.end;
-    let mut result = json!({
+    json!({
         "molecules": problem.molecules,
         "steps": problem.steps,
         "cutoff": System::of(problem).cutoff,
@@ -83,9 +89,5 @@ fn result(problem: &Problem, found: &Outcome) -> Value {
         "energy": found.end.total() * unit,
         "energy_drift": (found.end.total() - found.start.total()) * unit,
         "momentum": momentum,
-    });
-    if let Some(error) = found.error {
-        result["max_error"] = json!(error.max());
-    }
-    result
+    })
 }

@@ -43,6 +43,7 @@ fn verify(program: &str, options: &[&str], most: f64) {
         assert_eq!(report["nodes"], 3, "{}", all());
         let error = report["result"]["max_error"].as_f64();
         assert!(error.is_some_and(|error| error <= most), "{}", all());
+        assert_eq!(report["result"]["verified"], true, "{}", all());
     }
 }
 

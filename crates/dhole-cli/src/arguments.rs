@@ -173,6 +173,13 @@ pub struct Defaults {
 }
 
 impl Defaults {
+    /// Whether the program writes its report as a JSON object.
+    pub fn reports_json(&self) -> bool {
+        let variable = std::env::var_os(dhole::Defaults::REPORT);
+        let name = self.report.map(|form| form.name().into());
+        name.or(variable).is_some_and(|name| name == "json")
+    }
+
     /// The environment variables for the program.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let protocol = self.protocol.as_deref();

@@ -50,12 +50,19 @@ fn main() -> ExitCode {
 fn show(instead: &clap::Error) -> ExitCode {
     let shown = instead.print().and_then(|()| io::stdout().flush());
     match shown {
-        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => {
+            say::complain(unwritten(&cause));
+            ExitCode::FAILURE
+        }
         _ => ExitCode::from(u8::try_from(instead.exit_code()).unwrap_or(u8::MAX)),
     }
 }
 
 fn printed(printed: io::Result<()>) -> Result<ExitCode, (u8, String)> {
-    let failed = |cause| (1, format!("writing to standard output: {cause}"));
-    printed.map(|()| ExitCode::SUCCESS).map_err(failed)
+    let printed = printed.map(|()| ExitCode::SUCCESS);
+    printed.map_err(|cause| (1, unwritten(&cause)))
+}
+
+fn unwritten(cause: &io::Error) -> String {
+    format!("writing to standard output: {cause}")
 }

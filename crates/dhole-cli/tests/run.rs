@@ -178,6 +178,8 @@ fn what_cannot_be_written_is_an_error() {
             .output()
             .unwrap();
         assert_eq!(code(&output), 1, "{words}: {output:?}");
+        let said = "dhole: writing to standard output: No space left on device (os error 28)";
+        assert_eq!(lines(&output.stderr), [said], "{words}");
     }
 }
 

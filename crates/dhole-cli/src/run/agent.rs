@@ -20,7 +20,7 @@ use super::error::RunError;
 use super::line::Word;
 use super::nodes::{Event, Link, Process};
 use super::order::Order;
-use super::output::{Source, pass_on};
+use super::output::{LinePrefix, Source, pass_on};
 use super::secret::Secret;
 use crate::child::End;
 use crate::say;
@@ -146,7 +146,7 @@ pub fn run() -> Result<u8, RunError> {
     let passed = tell.clone();
     thread::spawn(move || {
         // Where it cannot be passed on, `dhole run` is gone, and the orders end too.
-        let _ = pass_on(&mut stderr, &mut io::stderr(), "");
+        let _ = pass_on(&mut stderr, &mut io::stderr(), &LinePrefix::default());
         let _ = passed.send(Event::Silent);
     });
     let node = Process::watch(order.node, child, Link::Line(line), tell.clone());

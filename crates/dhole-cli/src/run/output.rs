@@ -71,26 +71,51 @@ impl Bytes {
     }
 }
 
+/// The most bytes of a JSON object that is passed on whole: those of a report.
+const LONGEST_OBJECT_BYTES: usize = 16 << 20;
+
+/// What stands before the lines of a node.
+#[derive(Clone, Default)]
+pub struct LinePrefix {
+    /// The prefix; nothing where bytes are passed on as they are.
+    pub mark: String,
+    /// Lines that begin as JSON objects do are passed on whole and without it.
+    pub but_for_objects: bool,
+}
+
 /// Divides a node's output into lines.
 struct Lines {
     prefix: Vec<u8>,
+    but_for_objects: bool,
     line: Vec<u8>,
 }
 
 impl Lines {
     /// Lines that begin with `prefix`.
-    fn new(prefix: &str) -> Lines {
+    fn new(prefix: &LinePrefix) -> Lines {
+        let mark = prefix.mark.as_bytes();
         Lines {
-            line: prefix.into(),
-            prefix: prefix.into(),
+            line: mark.into(),
+            prefix: mark.into(),
+            but_for_objects: prefix.but_for_objects,
         }
+    }
+
+    /// Whether the line is a JSON object, as it begins, or will be with these bytes.
+    fn is_object(&self, part: &[u8]) -> bool {
+        let first = self.line[self.prefix.len()..].first().or(part.first());
+        self.but_for_objects && first == Some(&b'{')
     }
 
     /// Adds bytes, and passes on each line that they end.
     fn add(&mut self, bytes: &[u8], pass: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             for part in part.chunks(LONGEST_LINE_BYTES) {
-                if self.line.len() + part.len() > self.prefix.len() + LONGEST_LINE_BYTES {
+                let most = match self.is_object(part) {
+                    true => LONGEST_OBJECT_BYTES,
+                    false => LONGEST_LINE_BYTES,
+                };
+                if self.line.len() + part.len() > self.prefix.len() + most {
                     self.end(pass);
                 }
                 self.line.extend_from_slice(part);
@@ -109,7 +134,12 @@ impl Lines {
         if !self.line.ends_with(b"\n") {
             self.line.push(b'\n');
         }
-        pass(&self.line);
+        let begin = if self.is_object(&[]) {
+            self.prefix.len()
+        } else {
+            0
+        };
+        pass(&self.line[begin..]);
         self.line.truncate(self.prefix.len());
     }
 }
@@ -117,7 +147,7 @@ impl Lines {
 /// Passes on everything that comes `from` a node, until it ends: each line after a prefix, or
 /// without one the bytes as they are. If the reader has closed the output, the rest is dropped:
 /// that is no failure of the program. Any other error of writing is returned.
-pub fn pass_on(from: &mut dyn Source, to: &mut dyn Write, prefix: &str) -> io::Result<()> {
+pub fn pass_on(from: &mut dyn Source, to: &mut dyn Write, prefix: &LinePrefix) -> io::Result<()> {
     let (mut lines, mut bytes) = (Lines::new(prefix), Bytes::default());
     let mut buffer = vec![0; AT_ONCE_BYTES];
     let mut written = Ok(());
@@ -134,8 +164,8 @@ pub fn pass_on(from: &mut dyn Source, to: &mut dyn Write, prefix: &str) -> io::R
             }
         };
         match count {
-            0 if prefix.is_empty() => bytes.pass(&mut pass),
-            _ if prefix.is_empty() => {
+            0 if prefix.mark.is_empty() => bytes.pass(&mut pass),
+            _ if prefix.mark.is_empty() => {
                 bytes.add(&buffer[..count], &mut pass);
                 if !bytes.begun.is_empty() && !from.comes(REST_WITHIN) {
                     bytes.pass(&mut pass);
@@ -163,7 +193,37 @@ fn is_unread(cause: &io::Error) -> bool {
 mod tests {
     use super::*;
 
+    fn marked(mark: &str) -> LinePrefix {
+        LinePrefix {
+            mark: mark.into(),
+            but_for_objects: false,
+        }
+    }
+
     fn passed(parts: &[&[u8]], prefix: &str) -> Vec<Vec<u8>> {
+        passed_by(parts, &marked(prefix))
+    }
+
+    #[test]
+    fn an_object_is_passed_on_whole_and_without_a_prefix_where_that_is_asked() {
+        let mut prefix = marked("[0] ");
+        let object = [
+            b"{\"lines\":\"".to_vec(),
+            vec![b'x'; 3 * LONGEST_LINE_BYTES],
+        ]
+        .concat();
+        let parts: [&[u8]; 5] = [b"{", b"one\nt{\n", &object, b"\"}\n", b"{}"];
+        assert_eq!(
+            passed_by(&parts[..2], &prefix),
+            [&b"[0] {one\n"[..], b"[0] t{\n"]
+        );
+        prefix.but_for_objects = true;
+        let whole = [&object[..], b"\"}\n"].concat();
+        let expected = [&b"{one\n"[..], b"[0] t{\n", &whole, b"{}\n"];
+        assert_eq!(passed_by(&parts, &prefix), expected);
+    }
+
+    fn passed_by(parts: &[&[u8]], prefix: &LinePrefix) -> Vec<Vec<u8>> {
         let mut lines = Lines::new(prefix);
         let mut passed = Vec::new();
         let mut pass = |line: &[u8]| passed.push(line.to_vec());
@@ -239,7 +299,12 @@ mod tests {
         }
         assert_eq!(passed, [&b"one\n"[..], b"two\n", b"three\n"]);
         let mut writes = Writes(Vec::new());
-        pass_on(&mut Slowly(vec![b"4\n", b"well? "]), &mut writes, "").unwrap();
+        pass_on(
+            &mut Slowly(vec![b"4\n", b"well? "]),
+            &mut writes,
+            &marked(""),
+        )
+        .unwrap();
         assert_eq!(writes.0, [&b"well? "[..], b"4\n"]);
     }
 
@@ -249,7 +314,7 @@ mod tests {
         all.extend((0..=255).cycle().take(70_000));
         for bytes in [&all[..], b"no end of a line", b""] {
             let (mut from, mut to) = (bytes, Vec::new());
-            pass_on(&mut from, &mut to, "").unwrap();
+            pass_on(&mut from, &mut to, &marked("")).unwrap();
             assert!(to == bytes, "{} of {} bytes", to.len(), bytes.len());
         }
     }
@@ -275,7 +340,7 @@ mod tests {
         let all = "a line\n".repeat(50_000);
         let mut from = all.as_bytes();
         let mut head = Head(Vec::new());
-        pass_on(&mut from, &mut head, "[1] ").unwrap();
+        pass_on(&mut from, &mut head, &marked("[1] ")).unwrap();
         assert_eq!(head.0, b"[1] a line\n".repeat(3));
         assert_eq!(from.len(), 0);
     }

@@ -25,7 +25,7 @@ use super::hosts::{Host, Place};
 use super::line::Word;
 use super::nodes::{Event, Link, Process};
 use super::order::Order;
-use super::output::{Source, pass_on};
+use super::output::{LinePrefix, Source, pass_on};
 use super::secret::{Secret, random_hex};
 use crate::arguments::{Prefix, Run};
 use crate::child::End;
@@ -336,6 +336,13 @@ impl Cluster<'_> {
             Prefix::All | Prefix::Others => (mark.clone(), mark),
             Prefix::None => (String::new(), String::new()),
         };
+        let line_prefix = |mark, but_for_objects| LinePrefix {
+            mark,
+            but_for_objects,
+        };
+        // The first node that is left writes the report of the run to standard error.
+        let reports = (node == 0 || self.wanted.survive) && self.wanted.defaults.reports_json();
+        let (out, err) = (line_prefix(out, false), line_prefix(err, reports));
         let told = move |tell: Sender<Event>, stream: &str, passed: io::Result<()>| {
             if let Err(cause) = passed {
                 complain(format_args!(
