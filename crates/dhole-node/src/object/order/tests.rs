@@ -361,6 +361,53 @@ fn who_waits_until_it_has_come_so_far_goes_on() {
 }
 
 #[test]
+fn a_write_goes_behind_what_is_queued_or_recorded_before_it() {
+    for recorded in [false, true] {
+        let mut here = Here::new(1, 3);
+        let before = here.submit(&call(2, 1, ADD), 0);
+        let mut out = Outbox::default();
+        let mut guard = here.node.monitor.lock();
+        let (mut heap, state) = guard.split();
+        let to = NodeId(0);
+        if recorded {
+            let message = before.clone();
+            let command = GroupCommand::Send { to, message };
+            state.here.group_commands.push(command);
+        } else {
+            let message = ObjectsMessage::Group(before.clone());
+            out.push(Envelope {
+                from: here.node.id,
+                to,
+                body: Message::Objects(Box::new(message)),
+                payload: Payload::NONE,
+            });
+        }
+        let mut step = Step {
+            from: here.node.id,
+            heap: &mut heap,
+            pool: &here.node.pool,
+            out: &mut out,
+            payload: &[],
+            at_once: Some(&mut |_, _, _| panic!("sent before it, {recorded}")),
+        };
+        state.here.awaited = Some(7);
+        let invoke = ObjectsEvent::Invoke(call(1, 7, ADD));
+        state.step_objects(invoke, &mut step).unwrap();
+        drop(guard);
+        let [(first, is_before), (second, submitted)] = &queued(&mut out)[..] else {
+            panic!("two are queued, {recorded}");
+        };
+        assert_eq!(
+            (first, second, is_before),
+            (&to, &to, &before),
+            "{recorded}"
+        );
+        let own = matches!(submitted, GroupMessage::Submit { part, .. } if part.origin.0 == 1);
+        assert!(own, "{recorded}: {submitted:?}");
+    }
+}
+
+#[test]
 fn what_is_delivered_goes_behind_what_is_recorded_before_it() {
     let mut here = Here::new(1, 3);
     let before = GroupCommand::Deliver {
