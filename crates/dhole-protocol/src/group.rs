@@ -324,6 +324,7 @@ impl<B: Body> Group<B> {
             self.told = Some((self.me, Wants::default()));
             self.ask_to_join(out);
         }
+        let before = out.len();
         let done = match event {
             GroupEvent::Broadcast { body, bytes } => self.broadcast(body, bytes),
             GroupEvent::Message { from, message } => self
@@ -343,6 +344,10 @@ impl<B: Body> Group<B> {
                 Ok(())
             }
         };
+        debug_assert!(
+            done.is_ok() || out.len() == before,
+            "{done:?}: what is refused has called no effect"
+        );
         self.go_on(out);
         self.see_what_is_safe(out);
         self.leave_when_done(out);
