@@ -11,6 +11,7 @@ use dhole::sim::Description;
 use dhole_heap::Cluster;
 use dhole_model::{Coherence, Detector, NodeId, Oid};
 use dhole_net::decoders as net;
+use dhole_protocol::objects::ordered_codec;
 use dhole_protocol::{Command, Event, Message, Protocol, Races, Reply, Unread, WorkerIs};
 
 /// A decoder: its name, and a function that takes any bytes.
@@ -40,6 +41,13 @@ fn message(bytes: &[u8]) {
     };
     let mut again = Vec::new();
     message.encode(&mut again);
+    // An ordered write also says whether its originator waits, beside the message.
+    if let Some((write, true)) = ordered_codec::parse(bytes) {
+        let mut waits = Vec::new();
+        let arguments = ordered_codec::write_head(&write, true, &mut waits);
+        waits.extend_from_slice(arguments.expect("it was decoded from one"));
+        again = waits;
+    }
     assert_eq!(Message::decode(&again).as_ref(), Ok(&message));
     let unnamed = b"a file of another process";
     assert!(again == bytes || again.windows(unnamed.len()).any(|it| it == unnamed));
