@@ -8,8 +8,6 @@
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::sync::Arc;
-
 use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
 use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
@@ -51,8 +49,8 @@ struct Counted {
 }
 
 #[inline]
-fn notice_bytes(news: &Option<Arc<WriteNotices>>) -> u64 {
-    news.as_ref().map_or(0, |news| news.notice_bytes())
+pub(super) fn notice_bytes(news: Option<&WriteNotices>) -> u64 {
+    news.map_or(0, WriteNotices::notice_bytes)
 }
 
 impl Direct<'_, '_, '_> {
@@ -84,7 +82,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
                     to,
                     kind: MessageKind::OperationRequest,
                     bytes: self.head.len() + request.call.arguments.len(),
-                    notices: notice_bytes(&request.news),
+                    notices: notice_bytes(request.news.as_deref()),
                 });
                 return;
             }
@@ -104,7 +102,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
                     to,
                     kind: MessageKind::OperationReply,
                     bytes: self.head.len() + reply.result().len(),
-                    notices: notice_bytes(&reply.news),
+                    notices: notice_bytes(reply.news.as_deref()),
                 });
                 return;
             }

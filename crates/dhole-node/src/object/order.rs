@@ -16,6 +16,7 @@ use dhole_protocol::group::{GroupCommand, GroupEffects, GroupError, GroupEvent, 
 use dhole_protocol::objects::{Ordered, check_group, ordered_codec};
 use dhole_protocol::{Protocol, ProtocolError};
 
+use super::direct::notice_bytes;
 use super::step::Turn;
 use crate::count::Counting;
 use crate::node::State;
@@ -68,8 +69,7 @@ impl Direct<'_, '_, '_> {
 
 /// Bytes of the notices in a message.
 fn notices_of(message: &GroupMessage<Arc<Ordered>>) -> u64 {
-    let news = message.body().and_then(|body| body.news());
-    news.map_or(0, |news| news.notice_bytes())
+    notice_bytes(message.body().and_then(|body| body.news()))
 }
 
 impl GroupEffects<Arc<Ordered>> for Direct<'_, '_, '_> {
