@@ -61,8 +61,9 @@ impl fmt::Display for Checked {
 }
 
 /// The programs whose outcome does not depend on the protocol, on so many nodes.
-fn suite(nodes: usize, under: Coherence) -> Vec<Program> {
+fn suite<P: CoherenceProtocol>(nodes: usize) -> Vec<Program> {
     use programs::*;
+    let under = P::coherence();
     let mut suite = match nodes {
         2 => vec![
             message_passing_by_lock(),
@@ -92,6 +93,12 @@ fn suite(nodes: usize, under: Coherence) -> Vec<Program> {
         ],
         nodes => panic!("there are programs for 2 and 3 nodes, and none for {nodes}"),
     };
+    if P::SEVERAL_WRITERS {
+        suite.extend(match nodes {
+            2 => vec![writers_of_one_object(2, 2), locked_leaves()],
+            _ => vec![writers_of_one_object(3, 1)],
+        });
+    }
     suite = suite
         .into_iter()
         .map(|program| program.under(under))
@@ -110,7 +117,7 @@ fn explore_until<P: CoherenceProtocol>(
     mut explore: impl FnMut(Cluster) -> (Explored, bool),
 ) -> Checked {
     let mut explored = Vec::new();
-    for program in suite(nodes, P::coherence()) {
+    for program in suite::<P>(nodes) {
         let (one, ends) = explore(Cluster::new(program));
         explored.push(one);
         if ends {

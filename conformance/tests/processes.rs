@@ -10,6 +10,9 @@ conformance::suite!(
     conformance::Under(conformance::OverTcp, dhole::Coherence::Home)
 );
 
+#[path = "announcing/mod.rs"]
+mod announcing;
+
 /// What processes of one machine have as a rule.
 const SHM: conformance::OverPorts = conformance::OverPorts {
     name: "shm",
@@ -58,5 +61,20 @@ fn random_programs_between_processes_are_as_if_sequential() {
             let name = platform.name();
             assert_eq!(got, Ok(wanted), "{name}, DHOLE_SEED={seed}: {program:#?}");
         }
+    }
+}
+
+#[test]
+fn a_protocol_that_the_program_brings_runs_between_processes() {
+    use announcing::{Announcing, NONE, keeps_its_promise};
+    use conformance::{OverTcp, Platform, SeeingProcesses, Under};
+    use dhole::protocol::CoherenceProtocol;
+
+    let coherence = Announcing::<NONE>::coherence();
+    let tcp = Under(OverTcp, coherence);
+    let (shm, seeing) = (Under(SHM, coherence), Under(SeeingProcesses, coherence));
+    let platforms: [&dyn Platform; 3] = [&tcp, &shm, &seeing];
+    for platform in platforms {
+        keeps_its_promise(platform, 20);
     }
 }

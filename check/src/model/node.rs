@@ -357,6 +357,22 @@ impl Node {
                 let values = values.collect::<Result<_, _>>()?;
                 self.send(to, message, values, false, around);
             }
+            Command::SendChanges {
+                to,
+                message,
+                objects,
+            } => {
+                let leaves = objects.iter().flat_map(|oid| around.program.leaves(*oid));
+                let values = leaves.map(|leaf| self.heap.diff(leaf, at));
+                let values = values.collect::<Result<_, _>>()?;
+                self.send(to, message, values, false, around);
+            }
+            Command::MergeNext(oid) => {
+                for leaf in around.program.leaves(oid) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.merge(leaf, value, at)?;
+                }
+            }
             Command::DeliverAgain { from, message } => {
                 self.again.push((from, message, payload.collect()));
             }

@@ -1,5 +1,7 @@
 //! The protocols that run, explored exhaustively.
 
+#[path = "../announcing/mod.rs"]
+mod announcing;
 mod array_family;
 mod arrays;
 mod bugs;

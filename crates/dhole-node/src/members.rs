@@ -1,14 +1,43 @@
 //! Commands of the protocols that the program brings.
 
 use dhole_model::{NodeId, Oid};
-use dhole_protocol::{Event, Message, ProtocolError};
+use dhole_protocol::{Command, Event, Message, ProtocolError};
 
 use crate::node::State;
 use crate::step::{Step, not_stored};
 
+/// Bytes that say how many bytes of differences follow.
+const LENGTH: u64 = size_of::<u64>() as u64;
+
 impl State {
+    /// Carries out a command that members alone give.
+    pub(crate) fn carry_out_for_member(
+        &mut self,
+        command: Command,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        match command {
+            Command::SendBytes {
+                to,
+                message,
+                objects,
+            } => self.send_bytes_of(to, message, &objects, step),
+            Command::SendChanges {
+                to,
+                message,
+                objects,
+            } => self.send_changes_of(to, message, &objects, step),
+            Command::MergeNext(oid) => State::merge_next(oid, step),
+            Command::DeliverAgain { from, message } => {
+                self.keep_message(from, message, step);
+                Ok(())
+            }
+            other => self.carry_out(other, step),
+        }
+    }
+
     /// Gathers the bytes of objects and sends them behind a message.
-    pub(crate) fn send_bytes_of(
+    fn send_bytes_of(
         &mut self,
         to: NodeId,
         message: Message,
@@ -24,8 +53,44 @@ impl State {
         Ok(())
     }
 
+    /// Gathers what the worker has changed in objects and sends it behind a message.
+    fn send_changes_of(
+        &mut self,
+        to: NodeId,
+        message: Message,
+        objects: &[Oid],
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let (mut payload, mut diff) = (step.pool.take(), step.pool.take());
+        for oid in objects {
+            diff.buffer().clear();
+            let gathered = step.heap.gather_diff(*oid, diff.buffer());
+            gathered.map_err(|refused| not_stored(*oid, &refused))?;
+            payload.extend(&(diff.len() as u64).to_le_bytes());
+            payload.extend(&diff);
+        }
+        self.counting.all.diffs += objects.len() as u64;
+        self.counting.all.diff_bytes += payload.len() as u64;
+        step.pool.give_back(diff);
+        self.send(to, message, payload, step.out);
+        Ok(())
+    }
+
+    /// Changes an object by the next differences in the payload.
+    fn merge_next(oid: Oid, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        let from = step.from;
+        let bytes = State::next_bytes(step, from, LENGTH)?;
+        let bytes = bytes.try_into().map_or(0, u64::from_le_bytes);
+        let diff = State::next_bytes(step, from, bytes)?;
+        if step.heap.is_freed(oid) {
+            return Ok(());
+        }
+        let merged = step.heap.merge(oid, diff);
+        merged.map_err(|refused| not_stored(oid, &refused))
+    }
+
     /// Keeps a message that is being delivered, with its payload.
-    pub(crate) fn keep_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
+    fn keep_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
         let mut payload = step.pool.take();
         payload.extend(step.payload);
         self.counting.all.deferred_requests += 1;

@@ -761,12 +761,10 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
-            Command::SendBytes {
-                to,
-                message,
-                objects,
-            } => self.send_bytes_of(to, message, &objects, step)?,
-            Command::DeliverAgain { from, message } => self.keep_message(from, message, step),
+            Command::SendBytes { .. }
+            | Command::SendChanges { .. }
+            | Command::MergeNext(_)
+            | Command::DeliverAgain { .. } => self.carry_out_for_member(command, step)?,
             Command::Fail(cause) => return Err(*cause),
             Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,
             Command::TakeIds(handed) => State::take_ids(handed, step)?,

@@ -373,6 +373,18 @@ pub enum Command {
         /// The objects.
         objects: SmallVec<[Oid; 1]>,
     },
+    /// Send what the worker has changed in objects, against their pre-images, behind the message of
+    /// a member: of each object the number of bytes, eight of them, and the differences.
+    SendChanges {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        message: Message,
+        /// The objects.
+        objects: SmallVec<[Oid; 1]>,
+    },
+    /// Take the next differences out of the payload, and change the object by them.
+    MergeNext(Oid),
     /// Keep a message of a member with its payload, and take it again at the worker's next call,
     /// by [`Event::DeliverAgain`].
     DeliverAgain {

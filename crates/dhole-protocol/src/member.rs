@@ -24,12 +24,13 @@ use serde::de::DeserializeOwned;
 
 use crate::command::WorkerIs;
 pub(crate) use erased::{AnyMember, Make};
-pub(crate) use turn::{Around, Said, Turn};
+pub(crate) use turn::{Around, Behind, Said, Turn};
 
 /// One node's part of a protocol that keeps objects consistent.
 ///
 /// A unit is an object. `creator` is the node that allocated it. Two nodes that write one unit
-/// between two synchronisations race, unless the protocol says otherwise.
+/// between two synchronisations race, unless the protocol has [several
+/// writers](CoherenceProtocol::SEVERAL_WRITERS).
 ///
 /// It owns no clock, thread or random number, and depends on no address: the same events in the
 /// same order lead to the same state and the same effects. So its runs can be explored
@@ -48,6 +49,10 @@ pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// What a node attaches to its interval when it ends: all that acquire what was released then
     /// or later learn it.
     type Notice: Serialize + DeserializeOwned;
+
+    /// Whether several nodes may write different parts of one unit between two synchronisations,
+    /// and none loses what it wrote. `dhole-check` holds the protocol to it.
+    const SEVERAL_WRITERS: bool = false;
 
     /// Node `me` of a cluster of `nodes`, before anything has happened.
     fn new(me: NodeId, nodes: usize) -> Self;
@@ -184,7 +189,7 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     /// | the worker is | allowed |
     /// |---|---|
     /// | [`Computing`](WorkerIs::Computing) | sending bytes of units that are not writable |
-    /// | [`Sharing`](WorkerIs::Sharing) | sending all bytes, installing, making clean |
+    /// | [`Sharing`](WorkerIs::Sharing) | sending all bytes and changes, installing, making clean |
     /// | [`InCall`](WorkerIs::InCall) | everything |
     ///
     /// Once what a call of the worker needs is [ready](Context::ready), the worker counts as
@@ -205,8 +210,18 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
 
     /// Sends a message to another node, and behind it the bytes of units, as they are here.
     pub fn send_bytes(&mut self, to: NodeId, message: &P::Message, units: &[Oid]) {
+        self.send_behind(to, message, units, Behind::Bytes);
+    }
+
+    /// Sends a message to another node, and behind it what the worker has changed in units since
+    /// they became [writable with a twin](Context::make_writable_with_twin).
+    pub fn send_changes(&mut self, to: NodeId, message: &P::Message, units: &[Oid]) {
+        self.send_behind(to, message, units, Behind::Changes);
+    }
+
+    fn send_behind(&mut self, to: NodeId, message: &P::Message, units: &[Oid], what: Behind) {
         match erased::encode(message) {
-            Ok(body) => self.turn.send(to, body, units),
+            Ok(body) => self.turn.send(to, body, units, what),
             Err(what) => self.turn.fail(what),
         }
     }
@@ -222,6 +237,13 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
         self.turn.install(unit, false);
     }
 
+    /// Takes the next unit's changes from behind the message, and makes them part of the readable
+    /// copy here. What others have changed of it, and the worker here, stays. Two nodes that have
+    /// changed the same number, or other smallest part, race. A unit that was freed stays so.
+    pub fn merge(&mut self, unit: Oid) {
+        self.turn.merge(unit);
+    }
+
     /// Makes the copy here unreadable and unwritable. Its bytes stay, and can be sent.
     pub fn invalidate(&mut self, unit: Oid) {
         self.turn.invalidate(unit);
@@ -229,7 +251,13 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
 
     /// Makes the readable copy here writable.
     pub fn make_writable(&mut self, unit: Oid) {
-        self.turn.make_writable(unit);
+        self.turn.make_writable(unit, false);
+    }
+
+    /// As [`make_writable`](Context::make_writable), and keeps a twin of its bytes as they are now,
+    /// until it is clean again.
+    pub fn make_writable_with_twin(&mut self, unit: Oid) {
+        self.turn.make_writable(unit, true);
     }
 
     /// Makes the writable copy here read-only.
@@ -263,5 +291,70 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     /// Ends the run: the protocol has found a mistake of its own.
     pub fn fail(&mut self, what: impl Into<String>) {
         self.turn.fail(what.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_that_names_another_of_dhole_is_refused() {
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        struct Home;
+
+        impl CoherenceProtocol for Home {
+            const NAME: &'static str = "home";
+            type Message = ();
+            type Notice = ();
+
+            fn new(_: NodeId, _: usize) -> Home {
+                Home
+            }
+
+            fn allocated(&mut self, _: OidRange, _: &mut Context<'_, Home>) {}
+
+            fn read_miss(&mut self, unit: Oid, _: NodeId, cx: &mut Context<'_, Home>) {
+                cx.gone(unit);
+            }
+
+            fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Home>) {
+                cx.ready(unit);
+            }
+
+            fn must_release(&self) -> bool {
+                false
+            }
+
+            fn before_release(&mut self, cx: &mut Context<'_, Home>) {
+                cx.released();
+            }
+
+            fn after_acquire(&mut self, _: &mut Context<'_, Home>) {}
+
+            fn deliver(
+                &mut self,
+                _: NodeId,
+                (): (),
+                _: &mut Context<'_, Home>,
+            ) -> Result<(), &'static str> {
+                Err("it says nothing")
+            }
+
+            fn adopt(&mut self, _: Oid, _: NodeId, _: &mut Context<'_, Home>) {}
+
+            fn give_up(&mut self, _: Oid, creator: NodeId, _: &mut Context<'_, Home>) -> NodeId {
+                creator
+            }
+
+            fn freed(&mut self, _: Oid) {}
+        }
+
+        let refused = std::panic::catch_unwind(Home::coherence).unwrap_err();
+        let said = refused.downcast_ref::<String>().expect("words");
+        assert!(
+            said.contains("'home': dhole brings one of this name"),
+            "{said}"
+        );
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Each object has a home, the node that allocated it. Another node that accesses it fetches its
 //! bytes from there, for the interval in which it does. Before that node synchronises, it stores
-//! at the home what it has written, and waits until it is there. After it has synchronised it
+//! at the home what it has changed, and waits until it is there. After it has synchronised it
 //! drops what it fetched. So every interval works on what is at home, and nobody has to be told
-//! what was written: there are no notices.
+//! what was written: there are no notices. Changes are found against a twin, so that several nodes
+//! may write different parts of an object at once.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +38,7 @@ pub enum Says {
     Fetched(Oid),
     /// Answers that the unit was freed.
     Freed(Oid),
-    /// Stores units at their home; their bytes follow.
+    /// Stores units at their home; what was changed follows.
     Store(Vec<Oid>),
     /// Answers.
     Stored,
@@ -55,6 +56,7 @@ impl CoherenceProtocol for Uncached {
     const NAME: &'static str = "uncached";
     type Message = Says;
     type Notice = ();
+    const SEVERAL_WRITERS: bool = true;
 
     fn new(me: NodeId, _nodes: usize) -> Uncached {
         Uncached {
@@ -78,7 +80,10 @@ impl CoherenceProtocol for Uncached {
 
     fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Uncached>) {
         self.written.insert(unit);
-        cx.make_writable(unit);
+        match self.here.contains(&unit) {
+            true => cx.make_writable(unit),
+            false => cx.make_writable_with_twin(unit),
+        }
         cx.ready(unit);
     }
 
@@ -88,16 +93,17 @@ impl CoherenceProtocol for Uncached {
 
     fn before_release(&mut self, cx: &mut Context<'_, Uncached>) {
         let mut by_home: BTreeMap<NodeId, Vec<Oid>> = BTreeMap::new();
-        for unit in std::mem::take(&mut self.written) {
-            cx.make_clean(unit);
-            if let Some(home) = self.homes.get(&unit) {
-                by_home.entry(*home).or_default().push(unit);
+        let written = std::mem::take(&mut self.written);
+        for unit in &written {
+            if let Some(home) = self.homes.get(unit) {
+                by_home.entry(*home).or_default().push(*unit);
             }
         }
         self.storing = by_home.len();
         for (home, units) in by_home {
-            cx.send_bytes(home, &Says::Store(units.clone()), &units);
+            cx.send_changes(home, &Says::Store(units.clone()), &units);
         }
+        written.iter().for_each(|unit| cx.make_clean(*unit));
         if self.storing == 0 {
             cx.released();
         }
@@ -136,14 +142,7 @@ impl CoherenceProtocol for Uncached {
                     cx.defer();
                     return Ok(());
                 }
-                for unit in units {
-                    if cx.is_freed(unit) {
-                        cx.skip(unit);
-                    } else {
-                        cx.invalidate(unit);
-                        cx.install(unit);
-                    }
-                }
+                units.iter().for_each(|unit| cx.merge(*unit));
                 cx.send(from, &Says::Stored);
             }
             Says::Stored if self.storing == 0 => return Err("an answer to what was not stored"),

@@ -23,6 +23,7 @@ impl<const MISTAKE: usize> CoherenceProtocol for Mistaken<MISTAKE> {
     const NAME: &'static str = ["keeps", "early", "at-once", "forgets", "nothing"][MISTAKE];
     type Message = Says;
     type Notice = ();
+    const SEVERAL_WRITERS: bool = true;
 
     fn new(me: NodeId, nodes: usize) -> Self {
         Mistaken(Uncached::new(me, nodes))
@@ -65,10 +66,7 @@ impl<const MISTAKE: usize> CoherenceProtocol for Mistaken<MISTAKE> {
     ) -> Result<(), &'static str> {
         match message {
             Says::Store(units) if MISTAKE == STORES_AT_ONCE => {
-                for unit in units {
-                    cx.invalidate(unit);
-                    cx.install(unit);
-                }
+                units.iter().for_each(|unit| cx.merge(*unit));
                 cx.send(from, &Says::Stored);
                 Ok(())
             }

@@ -20,6 +20,15 @@ pub(crate) struct Around<'a> {
     pub objects: &'a ObjectTable,
 }
 
+/// What goes behind a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Behind {
+    /// The bytes of units.
+    Bytes,
+    /// What the worker has changed in them.
+    Changes,
+}
+
 /// What a member says while it takes an event.
 #[derive(Default)]
 pub(crate) struct Said {
@@ -37,18 +46,24 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    pub fn send(&mut self, to: NodeId, body: Vec<u8>, units: &[Oid]) {
+    pub fn send(&mut self, to: NodeId, body: Vec<u8>, units: &[Oid], what: Behind) {
         if to == self.around.me || to.index() >= self.around.nodes {
             return self.fail(format!("it sends a message to {to}"));
         }
         let member = self.around.member;
         let message = Message::Coherence { member, body };
-        self.said.commands.push(match units {
-            [] => Command::Send { to, message },
-            units => Command::SendBytes {
+        let objects = units.into();
+        self.said.commands.push(match (units, what) {
+            ([], _) => Command::Send { to, message },
+            (_, Behind::Bytes) => Command::SendBytes {
                 to,
                 message,
-                objects: units.into(),
+                objects,
+            },
+            (_, Behind::Changes) => Command::SendChanges {
+                to,
+                message,
+                objects,
             },
         });
     }
@@ -70,8 +85,11 @@ impl Turn<'_> {
         self.said.commands.push(Command::Invalidate(unit));
     }
 
-    pub fn make_writable(&mut self, oid: Oid) {
-        let pre_image = false;
+    pub fn merge(&mut self, unit: Oid) {
+        self.said.commands.push(Command::MergeNext(unit));
+    }
+
+    pub fn make_writable(&mut self, oid: Oid, pre_image: bool) {
         self.said
             .commands
             .push(Command::MakeWritable { oid, pre_image });

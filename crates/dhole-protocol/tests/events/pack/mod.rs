@@ -216,7 +216,8 @@ impl Pack {
                     };
                     (to, message)
                 }
-                Command::SendBytes { to, message, .. } => (to, message),
+                Command::SendBytes { to, message, .. }
+                | Command::SendChanges { to, message, .. } => (to, message),
                 Command::Reply(Reply { to, message, .. }) => (to, Message::FetchReply(message)),
                 Command::Array(ArrayCommand::Reply {
                     to,
