@@ -62,14 +62,26 @@ impl Publication {
     /// The object is not published from here on, and its bytes may change. The readers that may
     /// have read it since the last time. For the owner.
     pub(crate) fn unpublish(&self) -> u64 {
-        let word = self.word.load(Ordering::Relaxed);
-        if word & 1 == 0 {
+        if !self.is_published() {
             // Who marks it meanwhile does not read it.
             return 0;
         }
-        self.word.store(word.wrapping_add(1), Ordering::Relaxed);
+        self.hide();
         // Orders the word before the readers, and before what is written to the bytes.
         fence(Ordering::SeqCst);
+        self.take_readers()
+    }
+
+    /// The first of the two parts of [`unpublish`](Publication::unpublish).
+    fn hide(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & 1 == 1 {
+            self.word.store(word.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The second part, after a fence.
+    fn take_readers(&self) -> u64 {
         match self.readers.load(Ordering::Relaxed) {
             0 => 0,
             _ => self.readers.swap(0, Ordering::Relaxed),
@@ -102,6 +114,23 @@ impl Publication {
     }
 }
 
+/// As [`Publication::unpublish`] of each of these records, with one fence for all of them. `read`
+/// is called with those that somebody may have read. For the owner.
+pub(crate) fn unpublish_all<'a, K>(
+    records: impl Iterator<Item = (K, &'a Publication)> + Clone,
+    mut read: impl FnMut(K, u64),
+) {
+    records.clone().for_each(|(_, record)| record.hide());
+    // Orders the words before the readers, and before what is written to the bytes.
+    fence(Ordering::SeqCst);
+    for (key, record) in records {
+        match record.take_readers() {
+            0 => (),
+            readers => read(key, readers),
+        }
+    }
+}
+
 #[cfg(all(test, loom))]
 mod model {
     use loom::sync::Arc;
@@ -128,11 +157,12 @@ mod model {
         record: Publication,
         bytes: [AtomicU64; 2],
         mistake: Mistake,
+        with_others: bool,
     }
 
     impl Shared {
         /// With the first version published.
-        fn new(mistake: Mistake) -> Arc<Shared> {
+        fn new(mistake: Mistake, with_others: bool) -> Arc<Shared> {
             let zero = || AtomicU64::new(0);
             let shared = Shared {
                 record: Publication {
@@ -143,10 +173,23 @@ mod model {
                 },
                 bytes: [zero(), zero()],
                 mistake,
+                with_others,
             };
             shared.write(1);
             shared.record.publish(64, 1);
             Arc::new(shared)
+        }
+
+        /// The owner unpublishes the object, alone or with others.
+        fn unpublish(&self) -> u64 {
+            if !self.with_others {
+                return self.record.unpublish();
+            }
+            let mut found = 0;
+            unpublish_all([((), &self.record)].into_iter(), |(), readers| {
+                found = readers
+            });
+            found
         }
 
         fn write(&self, value: u64) {
@@ -159,7 +202,7 @@ mod model {
         fn write_again(&self) -> u64 {
             let readers = match self.mistake {
                 Mistake::StayPublished => 0,
-                _ => self.record.unpublish(),
+                _ => self.unpublish(),
             };
             self.write(2);
             self.record.publish(128, 2);
@@ -185,9 +228,9 @@ mod model {
     }
 
     /// A reader sees one version whole.
-    fn sees_one_version(mistake: Mistake) {
+    fn sees_one_version(mistake: Mistake, with_others: bool) {
         loom::model(move || {
-            let shared = Shared::new(mistake);
+            let shared = Shared::new(mistake, with_others);
             let other = Arc::clone(&shared);
             let owner = thread::spawn(move || other.write_again());
             if let Some((version, bytes)) = shared.read(1) {
@@ -200,11 +243,11 @@ mod model {
 
     /// The owner writes twice. The second time it would keep the object for itself, and tell
     /// nobody, if no bit is there: then nobody may have read the version that was published last.
-    fn is_found_when_the_version_ends(mistake: Mistake) {
+    fn is_found_when_the_version_ends(mistake: Mistake, with_others: bool) {
         loom::model(move || {
-            let shared = Shared::new(mistake);
+            let shared = Shared::new(mistake, with_others);
             let other = Arc::clone(&shared);
-            let owner = thread::spawn(move || [other.write_again(), other.record.unpublish()]);
+            let owner = thread::spawn(move || [other.write_again(), other.unpublish()]);
             let read = shared.read(1);
             let readers = owner.join().unwrap();
             if let Some((version, _)) = read {
@@ -215,35 +258,37 @@ mod model {
 
     #[test]
     fn a_reader_sees_one_version_whole() {
-        sees_one_version(Mistake::Nothing);
+        sees_one_version(Mistake::Nothing, false);
+        sees_one_version(Mistake::Nothing, true);
     }
 
     #[test]
     fn whoever_reads_a_version_is_found_when_it_ends() {
-        is_found_when_the_version_ends(Mistake::Nothing);
+        is_found_when_the_version_ends(Mistake::Nothing, false);
+        is_found_when_the_version_ends(Mistake::Nothing, true);
     }
 
     #[test]
     #[should_panic(expected = "left == right")]
     fn what_stays_published_while_it_is_written_is_seen_torn() {
-        sees_one_version(Mistake::StayPublished);
+        sees_one_version(Mistake::StayPublished, false);
     }
 
     #[test]
     #[should_panic(expected = "left == right")]
     fn without_a_second_look_a_mixture_is_seen() {
-        sees_one_version(Mistake::SkipSecondLook);
+        sees_one_version(Mistake::SkipSecondLook, false);
     }
 
     #[test]
     #[should_panic(expected = "left == right")]
     fn a_bit_that_is_set_before_the_first_look_is_taken_too_early() {
-        is_found_when_the_version_ends(Mistake::MarkFirst);
+        is_found_when_the_version_ends(Mistake::MarkFirst, false);
     }
 
     #[test]
     #[should_panic(expected = "left == right")]
     fn a_reader_without_a_bit_is_not_found() {
-        is_found_when_the_version_ends(Mistake::SkipMark);
+        is_found_when_the_version_ends(Mistake::SkipMark, false);
     }
 }

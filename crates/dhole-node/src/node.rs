@@ -106,7 +106,7 @@ impl Node {
         let state = State {
             id,
             nodes,
-            protocol: settings.protocol(id, cluster.pages()),
+            protocol: settings.protocol(id, cluster),
             commands: Commands::new(),
             held: Vec::new(),
             held_elements: Vec::new(),
@@ -437,6 +437,7 @@ impl State {
         }
         if let Some(oid) = written {
             self.write_faulted(oid, &commands, step);
+            self.unpublish_expected(&commands, step.heap);
         }
         self.commands = commands;
         let carried_out = self.carry_out_all(Ok(()), step);
@@ -747,7 +748,6 @@ impl State {
             }
             Command::ExpectWrite(oid) => {
                 counting.all.pre_images += 1;
-                self.unpublish(oid, step.heap);
                 let made = step.heap.expect_write(oid);
                 must(made, "a writer is in a call with `&mut w`");
             }

@@ -5,9 +5,9 @@
 //! of it may change. The reader looks, copies and looks again; what it finds twice to be wanting
 //! it asks for by message.
 
-use dhole_heap::{HeapMut, Miss, MonitorCall, PublishedObject};
+use dhole_heap::{HeapMut, Miss, MonitorCall, PublishedObject, SeenBy};
 use dhole_model::{NodeId, Oid, OidRange};
-use dhole_protocol::{ProtocolError, Sent, Unread};
+use dhole_protocol::{Command, Commands, ProtocolError, Sent, Unread};
 
 use crate::node::State;
 use crate::step::Step;
@@ -152,9 +152,25 @@ impl State {
     /// object is to stay clean, which was to become writable without a notice.
     pub(crate) fn unpublish(&mut self, oid: Oid, heap: &mut HeapMut<'_>) -> bool {
         let readers = heap.unpublish(oid);
-        if readers.is_nobody() {
-            return false;
+        !readers.is_nobody() && self.was_read(oid, &readers)
+    }
+
+    /// As [`unpublish`](State::unpublish), of what the worker is expected to write.
+    pub(crate) fn unpublish_expected(&mut self, commands: &Commands, heap: &mut HeapMut<'_>) {
+        if !heap.publishes() {
+            return;
         }
+        let expected = |command: &Command| match command {
+            Command::ExpectWrite(oid) => Some(*oid),
+            _ => None,
+        };
+        heap.unpublish_all(commands.iter().filter_map(expected), |oid, readers| {
+            self.was_read(oid, &readers);
+        });
+    }
+
+    /// The protocol is told who may have read an object. Whether it is to stay clean.
+    fn was_read(&mut self, oid: Oid, readers: &SeenBy) -> bool {
         let (me, readers) = (self.id, readers.of(self.nodes));
         let others = readers.filter(|node| *node != me);
         self.protocol.was_read(oid, others)
