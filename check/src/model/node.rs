@@ -125,6 +125,10 @@ impl Node {
             Some(first) => protocol.disseminating(first),
             None => protocol,
         };
+        let protocol = match program.sees {
+            true => protocol.publishing(program.exclusive_after),
+            false => protocol,
+        };
         let mut node = Node {
             me,
             protocol: match program.writes {

@@ -162,6 +162,8 @@ pub struct Program {
     pub writes: Writes,
     /// Nodes see each other's memory, and read objects there.
     pub sees: bool,
+    /// After how many unread versions an object is exclusive, where they do.
+    pub exclusive_after: u8,
     /// Barriers begin with rounds where no node is expected to have news, and so many of the first
     /// are expected to be so.
     pub rounds: Option<u32>,
@@ -193,6 +195,7 @@ impl Program {
             aggregates: false,
             writes: Writes::Marked,
             sees: false,
+            exclusive_after: 0,
             rounds: None,
         }
     }
@@ -313,6 +316,15 @@ impl Program {
     /// Where nodes read objects in the memory of others.
     pub fn seeing(self) -> Program {
         Program { sees: true, ..self }
+    }
+
+    /// Where nodes read objects in the memory of others, and those that nobody reads stay clean for
+    /// so many versions.
+    pub fn seeing_clean(self, exclusive_after: u8) -> Program {
+        Program {
+            exclusive_after,
+            ..self.seeing()
+        }
     }
 
     /// Where all barriers begin with rounds, until a node has news.

@@ -42,6 +42,36 @@ fn what_is_expected_to_be_written_and_was_read_is_announced() {
 }
 
 #[test]
+fn what_stays_clean_is_read_there_though_nobody_was_told_of_it() {
+    for coherence in [Coherence::Lazy, Coherence::Update] {
+        for program in [
+            read_between_writes_alone().seeing_clean(1),
+            read_between_writes_alone().seeing_clean(8),
+            read_between_writes_alone().expecting().seeing_clean(8),
+            owned_and_exclusive(1).seeing_clean(1),
+        ] {
+            sound(program.under(coherence), &[Sight::ReadThere]);
+        }
+    }
+    let two_readers = read_between_writes_by_two();
+    under_each(|| two_readers.clone().seeing_clean(8), &[Sight::ReadThere]);
+    for program in [racing_writers_and_readers(2), racing_writers(2, 2)] {
+        sound(program.seeing_clean(8), &[]);
+    }
+    let program = read_between_writes_alone().seeing_clean(8);
+    caught(Bug::SkipMark, program, Fault::StaleRead);
+}
+
+#[test]
+fn what_lies_beside_an_exclusive_object_that_is_asked_for_is_read_there() {
+    for coherence in [Coherence::Lazy, Coherence::Update] {
+        let program = read_beside_what_was_exclusive();
+        let sights = [Sight::Exclusive, Sight::ReadThere];
+        sound(program.under(coherence), &sights);
+    }
+}
+
+#[test]
 fn a_reader_sees_one_version_whole() {
     let sights = [Sight::ReadThere, Sight::ChangedThere];
     sound(read_while_two_leaves_are_written(1), &sights);

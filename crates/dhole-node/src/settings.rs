@@ -1,13 +1,18 @@
 //! The settings of a run.
 
-use std::ops::Range;
 use std::time::Duration;
 
+use dhole_heap::Cluster;
 use dhole_model::{Barriers, Coherence, Detector, MAX_NODES, NodeId, Placement};
 use dhole_protocol::{Protocol, Races};
 
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
+
+/// Where neighbours read what is clean here, an object is exclusive after it was written in so many
+/// intervals in a row and read by nobody. To be wrong costs a round trip, and to write it once more
+/// as any other some 100 ns.
+const EXCLUSIVE_AFTER: u8 = 16;
 
 /// What every machine needs to know to run a program.
 #[derive(Clone, Debug)]
@@ -56,9 +61,8 @@ impl Settings {
         }
     }
 
-    /// The protocol of one of the nodes, before anything has happened; of these pages, where the
-    /// run keeps pages consistent.
-    pub(crate) fn protocol(&self, id: NodeId, pages: Option<Range<u64>>) -> Protocol {
+    /// The protocol of one of the nodes of a cluster, before anything has happened.
+    pub(crate) fn protocol(&self, id: NodeId, cluster: &Cluster) -> Protocol {
         let limits = self.optimisations.limits();
         let mut protocol = Protocol::with(id, self.nodes, limits, self.races);
         if self.survive {
@@ -68,8 +72,11 @@ impl Settings {
             // Programs write what they begin with before their first barrier.
             protocol = protocol.disseminating(0);
         }
-        if let Some(pages) = pages {
+        if let Some(pages) = cluster.pages() {
             protocol = protocol.paging(pages);
+        }
+        if cluster.publishes(id) {
+            protocol = protocol.publishing(EXCLUSIVE_AFTER);
         }
         match self.optimisations.write_detection {
             WriteDetection::Marks if self.learns() => protocol.expecting_writes(),

@@ -115,7 +115,7 @@ impl Home {
             object.dirty = true;
             self.written.push((oid, site));
             let is_home = object.held().is_some_and(|version| version.node == me);
-            object.pre_image = is_home && races.wants_twin_at_home(object.served);
+            object.pre_image = is_home && races.wants_twin_at_home(object.is_served());
             out.push(Command::MakeWritable {
                 oid,
                 pre_image: !is_home || object.pre_image,
@@ -190,7 +190,7 @@ impl Home {
             }
             for (_, oid, _) in of_home {
                 let object = objects.get_mut(*oid);
-                object.exclusive = to == me && !object.served && races.allows_exclusive();
+                object.exclusive = to == me && !object.is_served() && races.allows_exclusive();
                 if !object.exclusive {
                     out.push(Command::MakeClean(*oid));
                 }

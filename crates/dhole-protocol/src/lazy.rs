@@ -10,6 +10,7 @@
 mod aggregation;
 mod along;
 pub(crate) mod arrays;
+mod ending;
 mod exclusive;
 mod expected;
 mod members;
@@ -29,12 +30,10 @@ use self::arrays::Arrays;
 use crate::array_command::{ArrayEvent, SentElements};
 use crate::collection::Gossip;
 use crate::command::{Command, Commands, Unread, WorkerIs};
-use crate::compaction::joined;
 use crate::copyset::CopySets;
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 use crate::home::{Flush, Home};
-use crate::interval::Attached;
 use crate::interval_log::LogLimits;
 use crate::intervals::Intervals;
 use crate::members::Members;
@@ -88,6 +87,10 @@ pub(crate) struct Lazy {
     spare: SpareLists,
     /// What was written is found by comparing with twins.
     compares: bool,
+    /// Others may read the clean objects here without a message.
+    publishes: bool,
+    /// Intervals in a row that write an object here while nobody reads it, before it is exclusive.
+    exclusive_after: u8,
     /// How much is kept of what others have written.
     most_heard: usize,
     pub arrays: Arrays,
@@ -134,6 +137,8 @@ impl Lazy {
             follow: Follow::default(),
             spare: SpareLists::default(),
             compares: false,
+            publishes: false,
+            exclusive_after: 0,
             most_heard: limits.most_heard,
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
@@ -260,13 +265,13 @@ impl Lazy {
             return;
         }
         let tells = self.races.is_looking() || self.compares;
-        if !tells && object.is_only_at(self.me) {
+        if !tells && object.may_be_exclusive(self.me, self.exclusive_after) {
             return self.write_exclusive(oid, out);
         }
         // At the time of its last version, if that is this node's.
         let written_before = object.is_held_by(self.me).then(|| object.newest());
         object.dirty = true;
-        object.pre_image = object.served;
+        object.pre_image = object.is_served();
         self.dirty.push((oid, self.races.site(site)));
         out.push(Command::MakeWritable {
             oid,
@@ -275,73 +280,6 @@ impl Lazy {
         if let Some(since) = written_before {
             self.expect_after(oid, since, out);
         }
-    }
-
-    /// Ends the current interval: everything written in it gets the interval's version and a
-    /// write notice. An interval that wrote nothing has no number; one that flushed what races are
-    /// looked for by has one, and nothing to say.
-    pub fn end_interval(&mut self, out: &mut Commands) {
-        self.treadmarks.protect(out);
-        self.races.ends_at_home(out);
-        let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
-        let notices = self.members.notices(self.intervals.open_version(), out);
-        let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
-        if self.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
-            return;
-        }
-        let (index, version) = self.intervals.end();
-        self.dirty.sort_unstable();
-        self.expected.end_interval();
-        self.races.wrote(version.lamport, &self.dirty);
-        let may_keep = self.races.allows_exclusive() && !self.compares;
-        let (mut written, mut freed, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
-        for (oid, _) in self.dirty.drain(..) {
-            let object = self.objects.get_mut(oid);
-            if object.freed {
-                self.races.freed(oid);
-                OidRange::push(&mut freed, oid);
-                continue;
-            }
-            OidRange::push(&mut written, oid);
-            if !object.end_interval(self.me, version, may_keep) {
-                out.push(Command::MakeClean(oid));
-            }
-            for reader in self.copysets.of(oid) {
-                object.served_since = true;
-                pushes.push((*reader, Sent { oid, version }));
-            }
-        }
-        let elements = self.arrays.end_interval(version, &mut self.races, out);
-        freed.extend(self.arrays.end_freeing(version, &mut self.races));
-        let freed = joined(freed);
-        let pages = self
-            .treadmarks
-            .end_interval(index, version.lamport, self.intervals.time());
-        let attached = match pages {
-            Some(pages) => Attached::Pages(pages),
-            None if notices.is_empty() => Attached::Nothing,
-            None => Attached::Notices(notices),
-        };
-        let interval = Interval {
-            node: self.me,
-            first: index,
-            index,
-            lamport: version.lamport,
-            written,
-            base: None,
-            elements,
-            freed,
-            attached,
-        };
-        self.end_freeing(&interval.freed, version);
-        self.intervals.keep_own(interval);
-        out.push(Command::IntervalEnded);
-        pushes.sort_unstable();
-        out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
-            let objects = of_one.iter().map(|(_, sent)| *sent).collect();
-            let to = of_one[0].0;
-            Command::Push { to, objects }
-        }));
     }
 
     /// Sends home what was written of objects that have one.
@@ -633,10 +571,9 @@ impl Lazy {
     ) -> Option<Sent> {
         let object = self.objects.get_mut(oid);
         let version = object.held()?;
-        object.served = true;
-        object.served_since = true;
-        if object.exclusive {
-            object.exclusive = false;
+        object.serve();
+        let was_exclusive = std::mem::take(&mut object.exclusive);
+        if was_exclusive {
             fx.make_clean(oid);
         }
         if object.pre_image {
@@ -644,6 +581,9 @@ impl Lazy {
         }
         if object.coherence == Some(Coherence::Update) {
             self.copysets.join(oid, to);
+        }
+        if was_exclusive && self.publishes {
+            self.end_exclusive_beside(oid, fx);
         }
         Some(Sent { oid, version })
     }

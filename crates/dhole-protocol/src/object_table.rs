@@ -21,17 +21,45 @@ pub(crate) struct ObjectState {
     pub had_home: bool,
     /// Written in the current interval.
     pub dirty: bool,
-    /// Sent to another node at some time, so that a first write is worth a pre-image.
-    pub served: bool,
-    /// Sent to another node since our last write notice of it, which is the newest known.
-    pub served_since: bool,
+    /// Whether others got it from here.
+    served: Served,
     /// Writable over the ends of intervals, without notices: nobody else has a copy, and whoever
     /// wants one will ask us.
     pub exclusive: bool,
+    /// Intervals in a row that wrote it here, and nobody has the version of any; or
+    /// [`STAYS_CLEAN`].
+    alone: u8,
     /// Dirty, and its bytes from before the first write are kept.
     pub pre_image: bool,
     /// Freed: nothing is left of it.
     pub freed: bool,
+}
+
+/// In place of a number of intervals: never exclusive. Others may read the object without a message
+/// while it is clean, and asked for it, or for one beside it, when it was not.
+const STAYS_CLEAN: u8 = u8::MAX;
+
+/// Whether others got an object from here.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+enum Served {
+    #[default]
+    Never,
+    /// At some time, so that a first write is worth a pre-image.
+    Before,
+    /// Since our last write notice of it, which is the newest known.
+    Since,
+}
+
+/// What becomes of an object at the end of an interval that wrote it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// It is clean, and all are told.
+    Shared,
+    /// It stays writable. All are told, and of its next versions nobody is.
+    Exclusive,
+    /// It is clean. Nobody is told, for nobody has the version before, which these bytes have as
+    /// well: of two nodes that race, both must find the same one the newer.
+    OnlyHere,
 }
 
 /// A version in one word, in the same order.
@@ -122,21 +150,59 @@ impl ObjectState {
         self.is_valid() && self.held().is_some_and(|held| held.node == node)
     }
 
+    /// Others have it from here, in its newest version.
+    pub fn serve(&mut self) {
+        self.served = Served::Since;
+    }
+
+    /// Whether others got it from here at some time.
+    pub fn is_served(&self) -> bool {
+        self.served != Served::Never
+    }
+
+    /// It will not be exclusive any more.
+    pub fn stay_clean(&mut self) {
+        self.alone = STAYS_CLEAN;
+    }
+
+    /// Whether so many intervals in a row wrote it here alone that it may be exclusive.
+    pub fn is_alone(&self, after: u8) -> bool {
+        self.alone != STAYS_CLEAN && self.alone >= after
+    }
+
     /// The bytes stored here are of no use any more.
     pub fn drop_copy(&mut self) {
         self.held = None;
     }
 
-    /// The interval of this version has written the object, and ends. Whether the object stays
-    /// writable, if it `may`: this node wrote it last as well, and nobody has asked for it since.
-    pub fn end_interval(&mut self, me: NodeId, version: Version, may: bool) -> bool {
-        self.exclusive = may && self.last_written_by(me) && !self.served_since;
-        self.hold(version);
-        self.hear(version);
+    /// The interval of this version has written the object, and ends. Nobody but `me` has the
+    /// object if it wrote the last version too, and nobody has got that; where this may be made
+    /// use of, nobody is told of the next versions, and after so many (`may`) it stays writable.
+    pub fn end_interval(&mut self, me: NodeId, version: Version, may: Option<u8>) -> Ended {
+        let is_served = self.served == Served::Since;
+        let only_here = may.is_some() && self.last_written_by(me) && !is_served;
+        if self.alone != STAYS_CLEAN {
+            self.alone = match only_here {
+                true => (self.alone + 1).min(STAYS_CLEAN - 1),
+                false => 0,
+            };
+        }
+        self.exclusive = only_here && self.alone != STAYS_CLEAN && Some(self.alone) > may;
+        let ended = match only_here {
+            false => Ended::Shared,
+            true if self.exclusive => Ended::Exclusive,
+            // Announced a second time, so that races which recur are found.
+            true if self.alone == 1 => Ended::Shared,
+            true => Ended::OnlyHere,
+        };
+        if ended != Ended::OnlyHere {
+            self.hold(version);
+            self.hear(version);
+        }
         self.dirty = false;
         self.pre_image = false;
-        self.served_since = false;
-        self.exclusive
+        self.served = self.served.min(Served::Before);
+        ended
     }
 
     /// Somebody has written this version. Whether that made our copy invalid.
@@ -153,9 +219,9 @@ const GONE: ObjectState = ObjectState {
     known: None,
     coherence: None,
     dirty: false,
-    served: false,
-    served_since: false,
+    served: Served::Never,
     exclusive: false,
+    alone: 0,
     pre_image: false,
     freed: true,
     had_home: false,

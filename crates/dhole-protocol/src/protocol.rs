@@ -311,6 +311,14 @@ impl Protocol {
         self
     }
 
+    /// The same protocol, of a node whose clean objects others [may read](Protocol::published)
+    /// without a message: it keeps writable those alone that it wrote in so many intervals in a row
+    /// while nobody read them, besides the first.
+    pub fn publishing(mut self, exclusive_after: u8) -> Protocol {
+        self.lazy.publish(exclusive_after);
+        self
+    }
+
     /// The same protocol, of a run in which barriers begin with [rounds](Message::BarrierRound)
     /// where no node is expected to have news. So many of the first are expected to be so.
     pub fn disseminating(mut self, first: u32) -> Protocol {

@@ -107,7 +107,7 @@ impl Lazy {
             let before = object.coherence.replace(to).unwrap_or(allocated);
             object.had_home |= before == Coherence::Home;
             // A node that left the barrier before this one may have asked for the object.
-            (object.served, object.served_since) = (true, true);
+            object.serve();
             copysets.forget(oid);
             inbox.forget(oid, out);
             home.switched(oid);

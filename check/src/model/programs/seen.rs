@@ -13,6 +13,32 @@ pub fn read_between_writes() -> Program {
         .seeing()
 }
 
+/// Node 0 writes an object in three phases, and then once more; node 1 reads it before and after
+/// that. Where it stays clean, nobody is told of the third version, which node 1 reads, and all are
+/// told of the fourth.
+pub fn read_between_writes_alone() -> Program {
+    let write = [Write(0), Barrier, Barrier];
+    let zero = [[Write(0), Barrier].repeat(2), write.repeat(2)].concat();
+    let one = [vec![Barrier; 2], [Barrier, Read(0), Barrier].repeat(2)].concat();
+    Program::new("read between writes, alone", vec![zero, one]).objects(&[0])
+}
+
+/// Node 0 writes two objects until they are exclusive, and node 1 reads them one after the other.
+pub fn read_beside_what_was_exclusive() -> Program {
+    let alone = [Write(0), Write(1), Barrier];
+    let zero = [alone.repeat(3), vec![Barrier], alone.to_vec()].concat();
+    let read = [Read(0), Read(1)];
+    let one = [
+        vec![Barrier; 3],
+        read.to_vec(),
+        vec![Barrier; 2],
+        read.to_vec(),
+    ];
+    Program::new("read beside what was exclusive", vec![zero, one.concat()])
+        .objects(&[0, 0])
+        .seeing()
+}
+
 /// Node 0 writes two objects, node 1 reads the second, and node 0 writes both again: what becomes
 /// writable with the first, because it is expected to be written, was read in between.
 pub fn read_beside_what_is_written() -> Program {

@@ -26,9 +26,11 @@ impl Lazy {
             self.copysets.join(oid, to);
         }
         let object = self.objects.get_mut(oid);
-        object.served = true;
-        object.served_since = true;
+        object.serve();
         let make_clean = std::mem::take(&mut object.exclusive);
+        if make_clean && self.publishes {
+            object.stay_clean();
+        }
         Some(Along {
             version,
             make_clean,

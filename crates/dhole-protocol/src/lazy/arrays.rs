@@ -25,7 +25,7 @@ use crate::error::{Freed, ProtocolError};
 use crate::lazy::arrays::home::ElementHome;
 use crate::lazy::arrays::update::{ElementInbox, ElementReaders};
 use crate::message::Message;
-use crate::object_table::ObjectState;
+use crate::object_table::{Ended, ObjectState};
 use crate::pending_fetches::{Asked, PendingFetches, Wants};
 use crate::races::{self, RaceFinder, SiteId};
 
@@ -292,11 +292,11 @@ impl Arrays {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
         races.wrote_elements(version.lamport, &dirty);
-        let may_keep = races.allows_exclusive();
+        let may_keep = races.allows_exclusive().then_some(0);
         for (elements, _) in dirty.drain(..) {
             Elements::push(&mut written, elements);
             self.update(elements, |part, state| {
-                if !state.end_interval(me, version, may_keep) {
+                if state.end_interval(me, version, may_keep) == Ended::Shared {
                     out.push(Command::Array(ArrayCommand::MakeClean(part)));
                 }
             });
@@ -407,7 +407,7 @@ impl Arrays {
                 self.readers.join(*elements, request.from);
             }
             self.update(*elements, |part, state| {
-                state.served_since = true;
+                state.serve();
                 if std::mem::take(&mut state.exclusive) {
                     out.push(Command::Array(ArrayCommand::MakeClean(part)));
                 }

@@ -5,11 +5,18 @@
 //! objects are written one after the other, as the rows of a matrix are, each fault makes twice as
 //! many writable as the one before. Where races are looked for the second write is announced as
 //! well, for most programs that race do it then, and the object becomes exclusive after it.
+//!
+//! Where others read what is clean here without a message, an exclusive object costs whoever wants
+//! it a round trip, and a wait until the worker calls. So an object becomes exclusive only when
+//! many intervals in a row have written it, and nobody has read it. From the third of them on each
+//! makes it writable and clean again, and tells nobody. When an exclusive one is asked for, those
+//! of its chunk are exclusive no longer, nor will they be.
 
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
 use super::Lazy;
 use crate::command::{Command, Commands};
+use crate::effects::Effects;
 use crate::object_table::ObjectState;
 
 /// How far the last fault of an object that is written alone went.
@@ -22,10 +29,11 @@ pub(super) struct Ahead {
 }
 
 impl ObjectState {
-    /// Whether nobody but `me` has what `me` wrote last, which was announced. Where that is so the
-    /// object is not being written, or is exclusive.
-    pub(super) fn is_only_at(&self, me: NodeId) -> bool {
-        self.is_valid() && self.last_written_by(me) && !self.served
+    /// Whether nobody but `me` has what `me` wrote last, which was announced, or was not for so
+    /// long. Where that is so the object is not being written, or is exclusive.
+    pub(super) fn may_be_exclusive(&self, me: NodeId, after: u8) -> bool {
+        let may = !self.is_served() && self.is_alone(after);
+        may && self.is_valid() && self.last_written_by(me)
     }
 }
 
@@ -62,10 +70,10 @@ impl Lazy {
             first: oid,
             count: most.clamp(1, rest),
         };
-        let mut made = 0;
+        let (mut made, after) = (0, self.exclusive_after);
         self.objects.for_each(&[range], |at, object| {
             let follows = at.0 - oid.0 == u64::from(made);
-            if follows && object.is_only_at(me) && !object.exclusive {
+            if follows && object.may_be_exclusive(me, after) && !object.exclusive {
                 made += 1;
                 object.exclusive = true;
                 let (oid, pre_image) = (at, false);
@@ -74,5 +82,24 @@ impl Lazy {
         });
         let next = oid.plus(u64::from(made));
         self.ahead = Ahead { next, made };
+    }
+
+    /// An exclusive object was asked for, by one of those who read what is clean here without a
+    /// message. The worker is in a call.
+    pub(super) fn end_exclusive_beside(&mut self, oid: Oid, fx: &mut impl Effects) {
+        let me = self.me;
+        let chunk = OidRange {
+            first: Oid(oid.0 - oid.slot() as u64),
+            count: CHUNK as u32,
+        };
+        self.objects.for_each(&[chunk], |at, object| {
+            let noticed = matches!(object.coherence, Some(Coherence::Lazy | Coherence::Update));
+            if noticed && object.is_valid() && object.last_written_by(me) {
+                object.stay_clean();
+                if std::mem::take(&mut object.exclusive) {
+                    fx.make_clean(at);
+                }
+            }
+        });
     }
 }

@@ -115,6 +115,7 @@ impl Lazy {
             objects,
             expected,
             dirty,
+            exclusive_after,
             ..
         } = self;
         let (place, most) = expected.sequence(oid);
@@ -128,7 +129,7 @@ impl Lazy {
                 return false;
             }
             made += 1;
-            if !tells && object.is_only_at(*me) {
+            if !tells && object.may_be_exclusive(*me, *exclusive_after) {
                 object.exclusive = true;
                 let (oid, pre_image) = (at, false);
                 out.push(Command::MakeWritable { oid, pre_image });

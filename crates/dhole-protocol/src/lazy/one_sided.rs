@@ -65,8 +65,7 @@ impl Lazy {
     /// object had become exclusive: it is not, and must stay clean until it is written.
     pub fn was_read(&mut self, oid: Oid, readers: impl Iterator<Item = NodeId>) -> bool {
         let object = self.objects.get_mut(oid);
-        object.served = true;
-        object.served_since = true;
+        object.serve();
         if object.coherence == Some(Coherence::Update) {
             readers.for_each(|reader| self.copysets.join(oid, reader));
         }

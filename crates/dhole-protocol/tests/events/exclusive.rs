@@ -292,3 +292,24 @@ fn that_ends_before_what_somebody_else_has_or_wrote_and_what_is_freed() {
         assert_eq!(made(&mut pack, OBJECT.plus(at)), expected, "{at}");
     }
 }
+
+#[test]
+fn what_others_read_without_a_message_stays_clean_and_is_announced_once_it_was_read() {
+    let pack = |exclusive_after| {
+        let mut pack = Pack::new(2);
+        let protocol = Protocol::finding(Races::Warn, n(0), 2);
+        pack.nodes[0] = protocol.publishing(exclusive_after);
+        pack.local(0, allocated(OidRange::one(OBJECT)));
+        pack
+    };
+    let mut reads = pack(9);
+    assert_eq!([(); 4].map(|()| intervals(&mut reads)), [1, 1, 0, 0]);
+    assert!(reads.nodes[0].published(OBJECT).is_some());
+    let was_exclusive = reads.nodes[0].was_read(OBJECT, [n(1)].into_iter());
+    assert!(!was_exclusive);
+    assert_eq!([(); 4].map(|()| intervals(&mut reads)), [1, 1, 0, 0]);
+    // The last interval that is announced leaves the object exclusive.
+    let mut alone = pack(2);
+    assert_eq!([(); 6].map(|()| intervals(&mut alone)), [1, 1, 0, 1, 0, 0]);
+    assert_eq!(alone.nodes[0].published(OBJECT), None);
+}

@@ -274,7 +274,7 @@ impl Arrays {
         let me = self.me;
         self.update(array, |part, state| {
             // A node that left the barrier before this one may have asked for the elements.
-            state.served_since = true;
+            state.serve();
             if std::mem::take(&mut state.exclusive) {
                 out.push(Command::Array(ArrayCommand::MakeClean(part)));
             }

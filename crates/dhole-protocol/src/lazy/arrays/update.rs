@@ -214,7 +214,7 @@ impl Arrays {
             }
         }
         for (_, elements) in &pushes {
-            self.update(*elements, |_, state| state.served_since = true);
+            self.update(*elements, |_, state| state.serve());
         }
         pushes.sort_unstable();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
