@@ -170,6 +170,16 @@ pub struct BarnesOptions {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub untimed: u32,
 
+    /// Opening angle: a cell of side `l` at distance `d` counts as one mass where `l` is at most
+    /// `theta * d`. The default is SPLASH's; less is more accurate, and costs more
+    #[arg(
+        long,
+        value_name = "ANGLE",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    pub theta: f64,
+
     /// What is shared: what suits objects best, or SPLASH's records and its one tree
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
     pub record: Record,
@@ -221,6 +231,12 @@ pub enum BadInput {
     Omega {
         /// The factor asked for.
         omega: f64,
+    },
+    /// No cell could be told near from far.
+    #[error("an opening angle of {theta}: it must be a finite number of at least 0")]
+    Theta {
+        /// The angle asked for.
+        theta: f64,
     },
     /// A file cannot be used.
     #[error(transparent)]
@@ -371,6 +387,10 @@ impl BarnesOptions {
     /// When the options contradict each other, or the picture cannot be written.
     pub fn problem(&self, nodes: u16) -> Result<barnes::Problem, BadInput> {
         BadInput::unless_one_each(nodes, self.bodies, "bodies")?;
+        let theta = self.theta;
+        if !(theta.is_finite() && theta >= 0.0) {
+            return Err(BadInput::Theta { theta });
+        }
         if let Some(picture) = &self.picture {
             check_writable(picture)?;
         }
@@ -378,6 +398,7 @@ impl BarnesOptions {
         let problem = barnes::Problem::new(bodies, steps, self.common.seed);
         let problem = barnes::Problem {
             untimed: self.untimed as usize,
+            theta,
             drawn: self.picture.is_some(),
             ..problem
         };

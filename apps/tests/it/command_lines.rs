@@ -63,6 +63,8 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
         (SOR, "--nodes", "'--nodes <N>'"),
         (BARNES, "--nodes 1025", "'1025'"),
         (BARNES, "--bodies -1", "'-1'"),
+        (BARNES, "--theta -0.5", "an opening angle of -0.5"),
+        (BARNES, "--theta NaN", "an opening angle of NaN"),
         (
             BARNES,
             "--bodies 7 --nodes 8",
