@@ -192,10 +192,7 @@ pub fn parse(bytes: &[u8]) -> Option<ParsedOperation<'_>> {
 #[inline]
 fn parse_request(mut bytes: Tail<'_>) -> Result<OperationRequest<'_>, WireError> {
     let head = RequestHead::take(&mut bytes)?;
-    let (time, news) = match bytes.bytes(head.notices as usize)? {
-        [] => (None, None),
-        notices => Wire::parse(notices)?,
-    };
+    let (time, news) = ordered_codec::said(bytes.bytes(head.notices as usize)?)?;
     let call = CallRef {
         id: head.id,
         object: head.object,

@@ -71,6 +71,21 @@ pub(super) fn length(notices: &[u8]) -> u32 {
     u32::try_from(notices.len()).expect("no message is so long")
 }
 
+/// What the bytes of notices say. Where nothing is said there are none.
+#[inline]
+pub(super) fn said(notices: &[u8]) -> Result<Said, WireError> {
+    if notices.is_empty() {
+        return Ok((None, None));
+    }
+    match Wire::parse(notices)? {
+        (None, None) => Err(WireError::Value("notices that say nothing")),
+        said => Ok(said),
+    }
+}
+
+/// What an operation tells its receiver.
+pub(super) type Said = (Option<VectorTime>, Option<Arc<WriteNotices>>);
+
 /// What a write tells.
 type Notices<'m> = (&'m Option<VectorTime>, &'m Option<Arc<WriteNotices>>);
 
@@ -151,10 +166,7 @@ pub fn write_head<'m>(
 pub fn parse(bytes: &[u8]) -> Option<(GroupMessage<Arc<Ordered>>, bool)> {
     let mut bytes = Tail::new(bytes);
     let head = head(&mut bytes).ok()?;
-    let (time, news) = match bytes.bytes(head.notices as usize).ok()? {
-        [] => (None, None),
-        notices => Wire::parse(notices).ok()?,
-    };
+    let (time, news) = said(bytes.bytes(head.notices as usize).ok()?).ok()?;
     let call = Call {
         id: head.id,
         object: head.object,

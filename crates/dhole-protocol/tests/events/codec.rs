@@ -14,7 +14,7 @@ use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
 
 use crate::bad_messages::moments;
-use crate::object_messages::object_messages;
+use crate::object_messages::{object_messages, writes_alone};
 use crate::pack::{n, site};
 
 /// A number for each variant. Whoever adds one makes this fail to compile, and then the moments
@@ -176,6 +176,27 @@ fn a_message_has_the_length_that_it_says() {
             "{message:?}"
         );
     }
+}
+
+#[test]
+fn operations_that_say_nothing_have_no_bytes_for_it() {
+    let mut found = BTreeSet::new();
+    for message in messages().into_iter().chain(writes_alone()) {
+        let mut bytes = encoded(&message);
+        // Where the head of a call and of an ordered write ends.
+        let head = match bytes[0] {
+            0x80 => 42,
+            0x82 | 0x83 => 68,
+            _ => continue,
+        };
+        found.insert(bytes[0]);
+        let notices: &mut [u8; 4] = (&mut bytes[4..8]).try_into().unwrap();
+        let length = u32::from_le_bytes(*notices) as usize;
+        *notices = 2_u32.to_le_bytes();
+        bytes.splice(head..head + length, [0, 0]);
+        assert!(Message::decode(&bytes).is_err(), "{message:?}");
+    }
+    assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[test]

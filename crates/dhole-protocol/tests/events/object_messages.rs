@@ -363,3 +363,35 @@ pub fn object_messages() -> Vec<Message> {
         .map(|message| Message::Objects(Box::new(message)))
         .collect()
 }
+
+/// Ordered writes that go alone, to the sequencer and from there: they have a form of their own.
+pub fn writes_alone() -> [Message; 2] {
+    let view = ViewId {
+        number: 3,
+        sequencer: n(1),
+    };
+    let part = Part {
+        origin: BY.node,
+        serial: 4,
+        part: 0,
+        parts: 1,
+    };
+    let body = || {
+        let (call, time, news) = (call(&[3]), time(), news());
+        Arc::new(Ordered::Operate { call, time, news })
+    };
+    let submitted = GroupMessage::Submit {
+        view,
+        part,
+        body: body(),
+        done: 8,
+    };
+    let numbered = GroupMessage::Data {
+        view,
+        number: 13,
+        part,
+        body: body(),
+        stable: 7,
+    };
+    [submitted, numbered].map(|message| Message::Objects(Box::new(ObjectsMessage::Group(message))))
+}
