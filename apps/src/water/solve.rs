@@ -58,7 +58,9 @@ impl Program {
         })?;
         progress.finish();
         let mut result = result(problem, &run.value);
-        let max_error = run.value.error.map(Error::max);
+        // The result is complete on the first node.
+        let error = run.value.error.filter(|_| run.report.is_first());
+        let max_error = error.map(Error::max);
         verified(&mut result, max_error, ROUNDING, &run.report)?;
         let alone = alone
             .as_ref()
