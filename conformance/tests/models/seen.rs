@@ -55,7 +55,11 @@ fn what_stays_clean_is_read_there_though_nobody_was_told_of_it() {
     }
     let two_readers = read_between_writes_by_two();
     under_each(|| two_readers.clone().seeing_clean(8), &[Sight::ReadThere]);
-    for program in [racing_writers_and_readers(2), racing_writers(2, 2)] {
+    for program in [
+        racing_writers_and_readers(2),
+        racing_writers(2, 2),
+        overwriting_what_is_written_alone(),
+    ] {
         sound(program.seeing_clean(8), &[]);
     }
     let program = read_between_writes_alone().seeing_clean(8);

@@ -31,6 +31,18 @@ pub fn overwriting_what_was_read() -> Program {
         .racy()
 }
 
+/// Node 1 writes again and again, and node 0 has an old copy; by then its versions have grown as
+/// much by other writes. It writes over the copy. After a barrier both read.
+pub fn overwriting_what_is_written_alone() -> Program {
+    let end = vec![Barrier, Read(0)];
+    let others = locked(1, &[Write(1)]).repeat(2);
+    let zero = [vec![Read(0)], others, vec![Write(0)], end.clone()].concat();
+    let one = [locked(0, &[Write(0)]).repeat(3), end].concat();
+    Program::new("overwriting what is written alone", vec![zero, one])
+        .objects(&[1, 0])
+        .racy()
+}
+
 /// Nodes 0 and 1 write before and after a barrier, so that they race twice; node 2 writes only
 /// once it has met the others.
 pub fn races_and_order() -> Program {
