@@ -111,7 +111,9 @@ impl Report {
         all.filter_map(|node| node.by_type.get(&line.type_name))
             .for_each(|node| of_type.add(node));
         let is_often = of_type.invalidated > of_type.misses / 2;
-        (is_often && self.protocol == "lazy").then(|| {
+        // What is read one-sided again takes no message, and a push would be one.
+        let by_message = of_type.one_sided_reads <= of_type.misses;
+        (is_often && by_message && self.protocol == "lazy").then(|| {
             format!(
                 "copies were made invalid {} times by writes of others: under `Coherence::Update` \
                  (`w.under(..)`, `w.switch(..)`) the writer sends new values to those who read \

@@ -1,7 +1,7 @@
 //! What a report says of the lines of a program.
 #![cfg(feature = "sim")]
 
-use dhole::sim::Settings;
+use dhole::sim::{Description, Settings};
 use dhole::{
     Config, LineCost, LineCosts, Lock, Optimisations, Ref, Report, Result, Share, WaitCause, Worker,
 };
@@ -147,6 +147,41 @@ fn barriers_of_a_run_that_survives_are_barriers_too() {
     let gathered = at(&report, "gathered", WaitCause::Barrier);
     assert_eq!(gathered.cost.waits, 3);
     assert_eq!(report.costs.total_of("operation").waits, 0);
+}
+
+/// Node 0 writes two numbers again and again; node 1 reads one of them as often, without messages,
+/// and the other at the end, which node 0 has had alone for so long that it takes a message.
+#[test]
+fn what_is_read_one_sided_again_is_not_to_be_pushed() {
+    let network = Description::find("infiniband").unwrap().network;
+    let mut settings = Settings::fixed_cost(2);
+    settings.network = network;
+    const ROUNDS: u64 = 20;
+    let run = Config::nodes(2).simulate(settings, |w| {
+        let [often, alone] = w.once(|w| Ok([0_u64; 2].map(|number| w.alloc(number))))?;
+        for _ in 0..ROUNDS {
+            if w.node().index() == 0 {
+                *often.get_mut(w) += 1;
+                *alone.get_mut(w) += 1;
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                often.read(w);
+            }
+            w.barrier()?;
+        }
+        if w.node().index() == 1 {
+            assert_eq!(alone.read(w), ROUNDS); // by message
+        }
+        Ok(())
+    });
+    let report = run.expect("a run").report;
+    let numbers = &report.total().by_type["u64"];
+    assert_eq!((numbers.one_sided_reads, numbers.misses), (ROUNDS, 1));
+    assert_eq!(numbers.invalidated, ROUNDS - 1);
+    let missed = at(&report, "by message", WaitCause::Object);
+    let advice = report.advice(&missed);
+    assert!(!advice.contains("made invalid"), "{advice}");
 }
 
 #[test]
