@@ -1,5 +1,6 @@
 //! Tidiness is a test, not a habit: every Rust file of the project, line by line.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -192,6 +193,61 @@ fn sentences_are_counted_as_they_are_read() {
     assert_eq!(lines, [3, 6, 8]);
     assert_eq!(sentences(&found[0].1), [3, 3, 0]);
     assert_eq!(sentences(&found[1].1), [3, 0]);
+}
+
+/// A walk through the functions that something takes, as the architecture lists it.
+struct Walk {
+    /// File and function, each pair once.
+    functions: BTreeSet<(String, String)>,
+    /// How many functions and files the page says there are.
+    said: Vec<usize>,
+}
+
+fn walks(page: &str) -> Vec<Walk> {
+    let code = |cell: &str| -> Vec<String> {
+        let every_second = cell.split('`').skip(1).step_by(2);
+        every_second.map(str::to_owned).collect()
+    };
+    let tables = page.split("| node | file | functions |").skip(1);
+    let walk = |table: &str| {
+        let mut walk = Walk {
+            functions: BTreeSet::new(),
+            said: Vec::new(),
+        };
+        let mut lines = table.lines().skip(2);
+        for row in lines.by_ref().take_while(|row| row.starts_with('|')) {
+            let cells: Vec<&str> = row.split('|').collect();
+            for file in code(cells[2]) {
+                let functions = code(cells[3]).into_iter();
+                walk.functions
+                    .extend(functions.map(|it| (file.clone(), it)));
+            }
+        }
+        let said = lines.next().unwrap_or_default().split(' ');
+        walk.said = said.filter_map(|word| word.parse().ok()).collect();
+        walk
+    };
+    tables.map(walk).collect()
+}
+
+#[test]
+fn the_functions_of_the_architectures_walks_are_where_it_says() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the architecture");
+    let walks = walks(&page);
+    assert_eq!(walks.len(), 3, "a miss, a call and an ordered write");
+    for Walk { functions, said } in walks {
+        let mut files = BTreeSet::new();
+        for (file, function) in &functions {
+            let (package, module) = file.split_once('/').expect("a crate and a module");
+            let path = root().join(format!("crates/{package}/src/{module}.rs"));
+            let source = fs::read_to_string(&path).expect("the file of a function");
+            let name = function.rsplit("::").next().expect("a name");
+            let is_there = ["(", "<"].map(|next| source.contains(&format!("fn {name}{next}")));
+            assert!(is_there.contains(&true), "no {function} in {file}");
+            files.insert(file);
+        }
+        assert_eq!(said, [functions.len(), files.len()], "functions and files");
+    }
 }
 
 /// What is packaged with a crate and also lies elsewhere in the repository: each package carries
