@@ -250,6 +250,42 @@ fn the_functions_of_the_architectures_walks_are_where_it_says() {
     }
 }
 
+/// The crates of dhole that a manifest names among its dependencies, without those of tests.
+fn uses(manifest: &str) -> BTreeSet<&str> {
+    let (mut used, mut is_list) = (BTreeSet::new(), false);
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            is_list = line == "[dependencies]" || line.ends_with(".dependencies]");
+        }
+        let name = line.split(['.', ' ']).next().unwrap_or_default();
+        if is_list && (name == "dhole" || name.starts_with("dhole-")) {
+            used.insert(name.trim_start_matches("dhole-"));
+        }
+    }
+    used
+}
+
+#[test]
+fn the_crates_use_what_the_architecture_says() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the architecture");
+    let mut crates = 0;
+    for row in page.lines().filter(|line| line.starts_with("| `dhole")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let name = cells[0].trim_start_matches("| ").trim_matches('`');
+        let Ok(manifest) = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml")))
+        else {
+            continue;
+        };
+        let said = cells[2].trim_end_matches(" |").split(", ");
+        let said = said.map(|it| it.trim_matches('`'));
+        let said: BTreeSet<&str> = said.filter(|it| *it != "nothing").collect();
+        assert_eq!(uses(&manifest), said, "{name}");
+        crates += 1;
+    }
+    let folders = fs::read_dir(root().join("crates")).expect("the crates");
+    assert_eq!(crates, folders.count(), "every crate has a row");
+}
+
 /// What is packaged with a crate and also lies elsewhere in the repository: each package carries
 /// the licences, and the front page of `dhole` is built from what is in its package.
 #[test]
