@@ -131,8 +131,8 @@ pub const MAX_ALIGN: usize = 4096;
     message = "`{Self}` cannot live in the shared object space",
     label = "not a shared type",
     note = "shared types are numbers, `bool`, `char`, `NonZero`, enums without fields, `Ref`, \
-            `Own`, `Refs`, `Row`, `Rows`, `Array`, `Array2`, and arrays, tuples and structs of \
-            these",
+            `Own`, `Refs`, `Row`, `Rows`, `Array`, `Array2`, `Object`, locks and their like, and \
+            arrays, tuples and structs of these",
     note = "for a struct or an enum without fields of your own, add `#[derive(Share)]`; in place \
             of a pointer, a `Box` or a `Vec`, use a `Ref`, `Refs`, `Row` or `Array`"
 )]
