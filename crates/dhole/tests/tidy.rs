@@ -184,6 +184,56 @@ fn every_sentence_of_the_documents_is_short_enough_to_be_read_once() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
+/// Folders of the project, as the documents name them.
+const FOLDERS: [&str; 9] = [
+    "apps",
+    "bench",
+    "check",
+    "conformance",
+    "crates",
+    "data",
+    "docs",
+    "examples",
+    "fuzz",
+];
+
+/// What a page names of the project: paths from its root in backquotes, and links from the page.
+fn named(page: &str) -> (Vec<&str>, Vec<&str>) {
+    let is_path = |text: &&str| {
+        let folder = text.split_once('/').map_or("", |(folder, _)| folder);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        FOLDERS.contains(&folder) && text.chars().all(is_plain)
+    };
+    let paths = page.split('`').filter(is_path).collect();
+    let links = page.split("](").skip(1);
+    let links = links.filter_map(|rest| rest.split([')', '#']).next());
+    let is_file = |link: &&str| !link.is_empty() && !link.contains("://");
+    (paths, links.filter(is_file).collect())
+}
+
+#[test]
+fn what_the_documents_name_exists() {
+    let docs = root().join("docs");
+    let mut files = pages(&root());
+    files.extend(pages(&docs).into_iter().chain(pages(&docs.join("papers"))));
+    let (mut names, mut missing) = (0, Vec::new());
+    for path in files {
+        let page = fs::read_to_string(&path).expect("a page");
+        let (paths, links) = named(&page);
+        let folder = path.parent().expect("a page lies in a folder");
+        let from_root = paths.into_iter().map(|name| (root(), name));
+        let from_page = links.into_iter().map(|name| (folder.to_owned(), name));
+        for (from, name) in from_root.chain(from_page) {
+            names += 1;
+            if !from.join(name).exists() {
+                missing.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(names > 200, "paths and links were found: {names}");
+    assert!(missing.is_empty(), "\n{}", missing.join("\n"));
+}
+
 #[test]
 fn sentences_are_counted_as_they_are_read() {
     let page = "# A heading of many words\n\nOne two\nthree. Four `five.six` seven.\n\n- Eight\n  \
