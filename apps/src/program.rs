@@ -1,5 +1,6 @@
 //! The parts that the programs' `main` functions share: they refuse bad input, run, and report.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::{self, ExitCode};
@@ -49,7 +50,7 @@ impl Refused {
 /// The options of the command line. Where it asks for help, or makes no sense, the process says so
 /// and ends, with an error also where that cannot be written.
 pub fn options<O: Parser>() -> O {
-    O::try_parse().unwrap_or_else(|instead| {
+    read(std::env::args_os()).unwrap_or_else(|instead| {
         let shown = instead.print().and_then(|()| io::stdout().flush());
         process::exit(match shown {
             Err(cause) if cause.kind() != ErrorKind::BrokenPipe => {
@@ -59,6 +60,17 @@ pub fn options<O: Parser>() -> O {
             _ => instead.exit_code(),
         })
     })
+}
+
+/// Reads a command line. A negative number is a value, so that the error about it says what the
+/// option takes.
+fn read<O: Parser>(words: impl IntoIterator<Item = OsString>) -> Result<O, clap::Error> {
+    let mut command = O::command().mut_args(|arg| {
+        let takes_values = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_values)
+    });
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    O::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Says why the program fails. Where that cannot be written the exit code still says that it does.
@@ -107,5 +119,25 @@ pub fn main<P>(
             complain(error);
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::{BarnesOptions, SorOptions};
+
+    use super::*;
+
+    #[test]
+    fn a_negative_number_is_a_value_that_is_refused() {
+        fn refused<O: Parser>(words: &str) -> String {
+            let words = words.split(' ').map(OsString::from);
+            let refused = read::<O>(words).err().expect("it is refused");
+            refused.to_string()
+        }
+        let steps = refused::<SorOptions>("sor --steps -3");
+        assert!(steps.contains("'-3' for '--steps"), "{steps}");
+        let nodes = refused::<BarnesOptions>("barnes -n -1");
+        assert!(nodes.contains("'-1' for '--nodes"), "{nodes}");
     }
 }

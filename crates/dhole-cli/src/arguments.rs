@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
 use dhole::{Barriers, Races, ReportForm};
@@ -14,6 +14,31 @@ pub struct Arguments {
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Arguments {
+    /// Reads a command line. A negative number is a value, so that the error about it says what
+    /// the option takes.
+    ///
+    /// # Errors
+    /// An error in the words, or what is printed instead: help, or the version.
+    pub fn read<W>(words: impl IntoIterator<Item = W>) -> Result<Arguments, clap::Error>
+    where
+        W: Into<OsString> + Clone,
+    {
+        let mut command = with_negative_numbers(Arguments::command());
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        let read = Arguments::from_arg_matches_mut(&mut matches);
+        read.map_err(|error| error.format(&mut command))
+    }
+}
+
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let takes_values = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_values)
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// The subcommands of `dhole`.
@@ -532,7 +557,28 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        <Arguments as clap::CommandFactory>::command().debug_assert();
+        with_negative_numbers(Arguments::command()).debug_assert();
+    }
+
+    #[test]
+    fn a_negative_number_is_a_value_that_is_refused() {
+        for (words, what) in [
+            ("run -n -1 -- program", "-1 is not in 1..=1024"),
+            ("run -n 2 --sleep-ms -3 -- program", "'-3' for '--sleep-ms"),
+            ("paper dosa --nodes -4", "'-4' for '--nodes"),
+        ] {
+            let words = format!("dhole {words}");
+            let refused = Arguments::read(words.split(' ')).err().expect(&words);
+            assert!(refused.to_string().contains(what), "{refused}");
+        }
+        let words = "dhole run -n 2 -- program -1";
+        let Ok(Arguments {
+            command: Command::Run(run),
+        }) = Arguments::read(words.split(' '))
+        else {
+            panic!("{words}");
+        };
+        assert_eq!(run.program, ["program", "-1"]);
     }
 
     #[test]

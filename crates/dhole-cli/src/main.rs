@@ -17,12 +17,10 @@ mod sim;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{Arguments, Command, Paper};
 
 fn main() -> ExitCode {
-    let command = match Arguments::try_parse() {
+    let command = match Arguments::read(std::env::args_os()) {
         Ok(Arguments { command }) => command,
         Err(instead) => return show(&instead),
     };
