@@ -193,9 +193,15 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes a copy writable that the worker is expected to write, and keeps its bytes.
-    pub fn expect_write(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
-        self.make_writable(object, true, at)?;
+    /// Makes a copy writable that the worker is expected to write, and keeps its bytes where
+    /// `pre_image` says so.
+    pub fn expect_write(
+        &mut self,
+        object: usize,
+        pre_image: bool,
+        at: Presence,
+    ) -> Result<(), Fault> {
+        self.make_writable(object, pre_image, at)?;
         self.copy(object)?.expected = true;
         Ok(())
     }

@@ -407,10 +407,10 @@ impl Node {
                 let mut leaves = around.program.leaves(oid);
                 leaves.try_for_each(|leaf| self.heap.make_writable(leaf, pre_image, at))?;
             }
-            Command::ExpectWrite(oid) => {
+            Command::ExpectWrite { oid, pre_image } => {
                 self.ends_unless(oid, around);
                 let mut leaves = around.program.leaves(oid);
-                leaves.try_for_each(|leaf| self.heap.expect_write(leaf, at))?;
+                leaves.try_for_each(|leaf| self.heap.expect_write(leaf, pre_image, at))?;
             }
             Command::MakeClean(oid) => {
                 let mut leaves = around.program.leaves(oid);

@@ -67,6 +67,20 @@ fn what_stays_clean_is_read_there_though_nobody_was_told_of_it() {
 }
 
 #[test]
+fn what_was_written_alone_and_is_only_expected_to_be_written_is_not_announced() {
+    for coherence in [Coherence::Lazy, Coherence::Update] {
+        let program = written_by_another_while_expected().expecting();
+        sound(program.under(coherence).seeing_clean(8), &[]);
+    }
+    let program = written_by_another_while_expected().expecting();
+    caught(
+        Bug::AnnounceExpected,
+        program.seeing_clean(8),
+        Fault::StaleRead,
+    );
+}
+
+#[test]
 fn what_lies_beside_an_exclusive_object_that_is_asked_for_is_read_there() {
     for coherence in [Coherence::Lazy, Coherence::Update] {
         let program = read_beside_what_was_exclusive();

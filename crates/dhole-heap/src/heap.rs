@@ -575,14 +575,14 @@ impl<'g> HeapMut<'g> {
         self.open(oid, pre_image, false)
     }
 
-    /// As [`make_writable`](HeapMut::make_writable) with a pre-image, and notes whether the worker
+    /// As [`make_writable`](HeapMut::make_writable), and notes whether the worker
     /// does write it: until then the object [is untouched](HeapMut::is_untouched). Where the
     /// detector is `vm` it counts as written at once.
     ///
     /// # Errors
     /// As [`make_writable`](HeapMut::make_writable).
-    pub fn expect_write(&mut self, oid: Oid) -> Result<(), ObjectRefused> {
-        self.open(oid, true, true)
+    pub fn expect_write(&mut self, oid: Oid, pre_image: bool) -> Result<(), ObjectRefused> {
+        self.open(oid, pre_image, true)
     }
 
     /// Whether the worker may write the object, as was [expected](HeapMut::expect_write), and has

@@ -444,7 +444,7 @@ mod tests {
         let changes: [Change; 6] = [
             ("write", |heap, oid| heap.make_writable(oid, true).unwrap()),
             ("expected write", |heap, oid| {
-                heap.expect_write(oid).unwrap()
+                heap.expect_write(oid, true).unwrap()
             }),
             ("invalidation", |heap, oid| heap.invalidate(oid).unwrap()),
             ("install", |heap, oid| heap.install(oid, &[9; 8]).unwrap()),

@@ -26,7 +26,8 @@ impl State {
     /// commands. A twin is made of the page that the object lies on, or of the object alone.
     pub fn write_faulted(&mut self, oid: Oid, commands: &[Command], step: &mut Step<'_, '_>) {
         use Command::{ExpectWrite, MakeWritable};
-        let makes = |command: &&Command| matches!(command, MakeWritable { .. } | ExpectWrite(_));
+        let makes =
+            |command: &&Command| matches!(command, MakeWritable { .. } | ExpectWrite { .. });
         let made = commands.iter().filter(makes).count() as u64;
         if made == 0 {
             return;

@@ -746,9 +746,9 @@ impl State {
                 let made = step.heap.make_writable(oid, pre_image);
                 made.map_err(|refused| not_stored(oid, &refused))?;
             }
-            Command::ExpectWrite(oid) => {
-                counting.all.pre_images += 1;
-                let made = step.heap.expect_write(oid);
+            Command::ExpectWrite { oid, pre_image } => {
+                counting.all.pre_images += u64::from(pre_image);
+                let made = step.heap.expect_write(oid, pre_image);
                 must(made, "a writer is in a call with `&mut w`");
             }
             Command::MakeClean(oid) => {

@@ -161,7 +161,7 @@ impl State {
             return;
         }
         let expected = |command: &Command| match command {
-            Command::ExpectWrite(oid) => Some(*oid),
+            Command::ExpectWrite { oid, .. } => Some(*oid),
             _ => None,
         };
         heap.unpublish_all(commands.iter().filter_map(expected), |oid, readers| {

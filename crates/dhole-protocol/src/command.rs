@@ -352,10 +352,14 @@ pub enum Command {
         /// Keep its bytes as they are now until [`MakeClean`](Command::MakeClean).
         pre_image: bool,
     },
-    /// Make a readable copy writable that its worker is expected to write in this interval. Keep
-    /// its bytes as they are now, and note whether the worker does write it: the engine tells of
-    /// it by [`Event::Unwritten`].
-    ExpectWrite(Oid),
+    /// Make a readable copy writable that its worker is expected to write in this interval, and
+    /// note whether the worker does write it: the engine tells of it by [`Event::Unwritten`].
+    ExpectWrite {
+        /// The object.
+        oid: Oid,
+        /// Keep its bytes as they are now until [`MakeClean`](Command::MakeClean).
+        pre_image: bool,
+    },
     /// Make a writable copy read-only, and drop its pre-image.
     MakeClean(Oid),
     /// Something with an array.

@@ -160,6 +160,11 @@ impl ObjectState {
         self.served != Served::Never
     }
 
+    /// Whether the last intervals that wrote it did so here alone, and nobody has got it since.
+    pub fn is_only_here(&self) -> bool {
+        self.is_alone(1) && self.served != Served::Since
+    }
+
     /// It will not be exclusive any more.
     pub fn stay_clean(&mut self) {
         self.alone = STAYS_CLEAN;

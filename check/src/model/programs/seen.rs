@@ -23,6 +23,16 @@ pub fn read_between_writes_alone() -> Program {
     Program::new("read between writes, alone", vec![zero, one]).objects(&[0])
 }
 
+/// Node 1 alone writes three objects in three phases, and then the first two: the third is
+/// expected to follow. Node 0 reads and writes that meanwhile. At last both read it.
+pub fn written_by_another_while_expected() -> Program {
+    let alone = [Write(0), Write(1), Write(2), Barrier].repeat(3);
+    let end = vec![Barrier, Read(2)];
+    let zero = [vec![Barrier; 3], vec![Read(2), Write(2)], end.clone()].concat();
+    let one = [alone, vec![Write(0), Write(1)], end].concat();
+    Program::new("written by another while expected", vec![zero, one]).objects(&[1, 1, 1])
+}
+
 /// Node 0 writes two objects until they are exclusive, and node 1 reads them one after the other.
 pub fn read_beside_what_was_exclusive() -> Program {
     let alone = [Write(0), Write(1), Barrier];

@@ -22,8 +22,8 @@ fn a_write_is_noted_by_the_worker_itself_and_once() {
     let lent = node.lend(|mut token| {
         node.exclusive_call(&mut token, |call| {
             let mut heap = call.split().0;
-            heap.expect_write(r.oid()).unwrap();
-            heap.expect_write(other.oid()).unwrap();
+            heap.expect_write(r.oid(), true).unwrap();
+            heap.expect_write(other.oid(), true).unwrap();
             assert!(heap.is_writable(r.oid()) && heap.is_untouched(r.oid()));
         });
         assert_eq!(*token.get(r).unwrap(), 5);

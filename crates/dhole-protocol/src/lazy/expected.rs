@@ -9,7 +9,8 @@
 //!
 //! The worker notes by itself, without a call, which of them it does write. The others become clean
 //! again at the end of the interval, and no notice names them. Each has a pre-image, so a node
-//! that asks for one waits for no call.
+//! that asks for one waits for no call; but for those that this node has written alone again and
+//! again, which nobody is likely to ask for.
 //!
 //! Objects that have a home are not expected to be written: each of them needs a twin that is
 //! compared and a flush of its own.
@@ -135,11 +136,12 @@ impl Lazy {
                 out.push(Command::MakeWritable { oid, pre_image });
                 return true;
             }
-            (object.dirty, object.pre_image) = (true, true);
+            let pre_image = !object.is_only_here();
+            (object.dirty, object.pre_image) = (true, pre_image);
             // Where it is written, if it is, is told at the end of the interval.
             dirty.push((at, SiteId::default()));
             expected.objects.push(at);
-            out.push(Command::ExpectWrite(at));
+            out.push(Command::ExpectWrite { oid: at, pre_image });
             true
         });
         let next = next.unwrap_or(oid.plus(1));

@@ -57,10 +57,16 @@ impl Lazy {
 
     /// These objects, in ascending order, were not written, or are as their twins.
     pub fn unwritten(&mut self, unwritten: &[Oid], out: &mut Commands) {
-        let Lazy { objects, dirty, .. } = self;
+        let Lazy {
+            objects,
+            dirty,
+            compares,
+            ..
+        } = self;
         dirty.retain(|(oid, _)| {
             let object = objects.get_mut(*oid);
-            let is_clean = object.pre_image && unwritten.binary_search(oid).is_ok();
+            // What was expected to be written may have no pre-image; what is compared has one.
+            let is_clean = (object.pre_image || !*compares) && unwritten.binary_search(oid).is_ok();
             if is_clean {
                 (object.dirty, object.pre_image) = (false, false);
                 out.push(Command::MakeClean(*oid));

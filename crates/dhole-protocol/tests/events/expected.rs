@@ -31,12 +31,18 @@ fn at(place: u64) -> Oid {
 
 /// Node 0 writes an object without being able to: what that makes writable.
 fn fault(pack: &mut Pack, place: u64) -> Vec<u64> {
+    let made = fault_keeping(pack, place);
+    made.into_iter().map(|(place, _)| place).collect()
+}
+
+/// As above, with whether the bytes are kept.
+fn fault_keeping(pack: &mut Pack, place: u64) -> Vec<(u64, bool)> {
     let (oid, site) = (at(place), site(3));
     let made = pack.local(0, Event::WriteFault { oid, site });
     let (first, ahead) = made.split_first().expect("it becomes writable");
     assert!(matches!(first, Command::MakeWritable { oid: made, .. } if *made == oid));
     let ahead = ahead.iter().map(|command| match command {
-        Command::ExpectWrite(oid) => oid.0 - FIRST.0,
+        Command::ExpectWrite { oid, pre_image } => (oid.0 - FIRST.0, *pre_image),
         other => panic!("{other:?}"),
     });
     ahead.collect()
@@ -117,6 +123,41 @@ fn a_request_for_what_is_expected_waits_for_nobody() {
         .step(asked, WorkerIs::Computing, &mut out)
         .unwrap();
     assert_eq!(from_pre_image(&out), Some(true));
+}
+
+#[test]
+fn what_was_written_alone_twice_and_not_read_has_no_pre_image() {
+    let mut pack = Pack::new(2);
+    let protocol = Protocol::finding(Races::Ignore, n(0), 2);
+    pack.nodes[0] = protocol.expecting_writes().publishing(8);
+    let count = 3;
+    let range = OidRange {
+        first: FIRST,
+        count,
+    };
+    pack.local(0, allocated(range));
+    let end = |pack: &mut Pack| {
+        pack.run(0, acquire(0));
+        pack.run(0, release(0));
+    };
+    range.iter().for_each(|oid| pack.write(0, oid));
+    end(&mut pack);
+    let mut has_pre_image = || {
+        fault(&mut pack, 0);
+        let made = fault_keeping(&mut pack, 1);
+        end(&mut pack);
+        made
+    };
+    // Nobody is told of the third interval, nor of those that follow.
+    let without = vec![(2, false)];
+    assert_eq!(has_pre_image(), [(2, true)]);
+    assert_eq!(
+        [(); 2].map(|()| has_pre_image()),
+        [without.clone(), without]
+    );
+    pack.nodes[0].was_read(at(2), [n(1)].into_iter());
+    fault(&mut pack, 0);
+    assert_eq!(fault_keeping(&mut pack, 1), [(2, true)]);
 }
 
 #[test]
