@@ -317,10 +317,15 @@ impl<P: Port> Layer for FailureDetector<P> {
     }
 
     #[cfg(not(loom))]
-    fn begins(&self) {
-        let launcher = self.launcher.as_ref();
-        if let Some(launcher) = launcher.filter(|_| self.told.swap(false, Ordering::Relaxed)) {
+    fn begins(&self, survives: bool) {
+        let Some(launcher) = &self.launcher else {
+            return;
+        };
+        if self.told.swap(false, Ordering::Relaxed) {
             launcher.goes_on();
+        }
+        if survives {
+            launcher.survives();
         }
     }
 

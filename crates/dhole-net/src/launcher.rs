@@ -9,6 +9,7 @@
 //! | `failed HOW` | it fails by itself, and not because another node has failed |
 //! | `over` | its run has ended well |
 //! | `goes on` | its program begins another run, after one that has ended, or a failure |
+//! | `survives` | the run that its program begins goes on if other nodes are lost |
 //!
 //! It hears `ended N`: node `N` is gone, and never joined. Nothing depends on the line: whoever has
 //! none waits until the time for joining is over.
@@ -75,6 +76,11 @@ impl Launcher {
     /// The program of this process begins another run, after a failure or an end that was told.
     pub fn goes_on(&self) {
         self.say("goes on\n");
+    }
+
+    /// The run that the program of this process begins goes on if other nodes are lost.
+    pub fn survives(&self) {
+        self.say("survives\n");
     }
 
     /// Says a line, whole, for it is shorter than what a socket takes at once. Who does not listen

@@ -107,8 +107,8 @@ pub trait Layer: Send + Sync {
         self.inner().failed(how);
     }
 
-    fn begins(&self) {
-        self.inner().begins();
+    fn begins(&self, survives: bool) {
+        self.inner().begins(survives);
     }
 
     fn ends(&self) {
@@ -217,8 +217,8 @@ impl<L: Layer> Port for L {
         Layer::failed(self, how);
     }
 
-    fn begins(&self) {
-        Layer::begins(self);
+    fn begins(&self, survives: bool) {
+        Layer::begins(self, survives);
     }
 
     fn ends(&self) {

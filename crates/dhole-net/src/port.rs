@@ -141,8 +141,9 @@ pub trait Port: Send + Sync {
     fn failed(&self, _how: &str) {}
 
     /// The program here begins a run: if it has [failed](Port::failed), it has taken that, and goes
-    /// on.
-    fn begins(&self) {}
+    /// on. Whoever started this process is told that, and whether the run `survives` the loss of
+    /// nodes.
+    fn begins(&self, _survives: bool) {}
 
     /// The run here is over, and its program has what came of it: no other node does the work of
     /// this one if it is lost from here on. Whoever started this process is told.

@@ -259,8 +259,9 @@ pub trait Multiprocess: Sync {
     /// refuses, in words. Called once for a cluster that has settled, before its node has a heap.
     fn publish(&self, cluster: &Cluster) -> Vec<String>;
 
-    /// A run is to begin here: whoever heard of a failure before hears that the program goes on.
-    fn begins(&self);
+    /// A run is to begin here: whoever heard of a failure before hears that the program goes on,
+    /// and whether the run `survives` the loss of nodes.
+    fn begins(&self, survives: bool);
 
     /// The run here has ended well: whoever started this process hears it.
     fn ends(&self);

@@ -465,8 +465,8 @@ impl Multiprocess for Processes {
         self.neighbours.publish(&*self.port, cluster)
     }
 
-    fn begins(&self) {
-        self.port.begins();
+    fn begins(&self, survives: bool) {
+        self.port.begins(survives);
     }
 
     fn failed(&self, words: &str) {

@@ -59,7 +59,7 @@ pub(crate) fn meet(
     pool: &Arc<PayloadPool>,
 ) -> Result<Arc<Cluster>, RunError> {
     let nodes = settings.nodes;
-    multiprocess.begins();
+    multiprocess.begins(settings.survive);
     // What cannot be is told to the others, who would wait.
     let checked = settings.check().map_err(RunError::from);
     let checked = checked.and_then(|_| settings.check_multiprocess(multiprocess));

@@ -22,6 +22,8 @@ pub struct Gathering {
     lost: Vec<Lost>,
     /// The nodes whose run has ended well, and that have not begun another.
     over: BTreeSet<u16>,
+    /// The nodes whose run goes on if others are lost.
+    survives: BTreeSet<u16>,
     /// At most one failure of each node, in the order of the reports.
     failed: Vec<Failed>,
 }
@@ -62,6 +64,7 @@ impl Gathering {
     pub fn said(&mut self, node: u16, word: Word) -> Vec<InVain> {
         match word {
             Word::Meets { .. } => {
+                self.survives.remove(&node);
                 let met = self.meets.entry(node).or_default();
                 *met += 1;
                 self.most_met = self.most_met.max(*met);
@@ -89,6 +92,10 @@ impl Gathering {
             Word::GoesOn => {
                 self.failed.retain(|failed| failed.node != node);
                 self.over.remove(&node);
+                self.survives.remove(&node);
+            }
+            Word::Survives => {
+                self.survives.insert(node);
             }
             Word::Over => {
                 self.over.insert(node);
@@ -173,6 +180,11 @@ impl Gathering {
     /// Whether the run of this node is over.
     pub fn is_over(&self, node: u16) -> bool {
         self.over.contains(&node)
+    }
+
+    /// Whether the run that this node began goes on if it is lost.
+    pub fn survives(&self, node: u16) -> bool {
+        self.survives.contains(&node)
     }
 
     /// The node that first reported its own failure.
@@ -285,5 +297,18 @@ mod tests {
         assert_eq!(nodes.failed().map(|failed| failed.node), Some(2));
         nodes.said(2, Word::GoesOn);
         assert_eq!(nodes.failed(), None);
+    }
+
+    #[test]
+    fn a_run_survives_until_the_node_begins_another() {
+        let mut nodes = Gathering::default();
+        nodes.said(1, MEETS);
+        assert!(!nodes.survives(1));
+        for next in [Word::GoesOn, MEETS] {
+            nodes.said(1, Word::Survives);
+            assert!(nodes.survives(1) && !nodes.survives(0));
+            nodes.said(1, next);
+            assert!(!nodes.survives(1));
+        }
     }
 }

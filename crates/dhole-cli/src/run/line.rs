@@ -41,6 +41,8 @@ pub enum Word {
     Over,
     /// Its program begins another run, after one that has ended, or a failure that it reported.
     GoesOn,
+    /// The run that its program begins goes on if other nodes are lost.
+    Survives,
 }
 
 /// The report as the node writes it; with `#`, as its agent passes it on.
@@ -56,6 +58,7 @@ impl fmt::Display for Word {
             Word::Failed { how } => write!(f, "failed {how}"),
             Word::Over => f.write_str("over"),
             Word::GoesOn => f.write_str("goes on"),
+            Word::Survives => f.write_str("survives"),
         }
     }
 }
@@ -67,6 +70,7 @@ impl Word {
             "joined" => Some(Word::Joined),
             "over" => Some(Word::Over),
             "goes on" => Some(Word::GoesOn),
+            "survives" => Some(Word::Survives),
             line => {
                 let (verb, rest) = line.split_once(' ')?;
                 match verb {
@@ -153,6 +157,7 @@ mod tests {
             ("meets\n", None),
             ("joined\n", Some(Word::Joined)),
             ("goes on\n", Some(Word::GoesOn)),
+            ("survives\n", Some(Word::Survives)),
             (
                 "lost 2 its connection broke: x\n",
                 lost(2, "its connection broke: x"),

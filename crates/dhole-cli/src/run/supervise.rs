@@ -391,7 +391,9 @@ impl Cluster<'_> {
         let mut ending = killed.then(Ending::killed);
         while self.ended.len() < self.processes.len() {
             // Before anything is waited for: all of it may have happened while nodes were started.
-            let failed = self.failures().next().is_some() && !self.wanted.survive;
+            let failed = self
+                .failures()
+                .any(|(node, _)| !self.goes_on_without(*node));
             let fails = failed || self.gathering.stood_up().is_some();
             if self.signalled.is_some() || fails {
                 ending.get_or_insert_with(Ending::begins);
@@ -467,6 +469,12 @@ impl Cluster<'_> {
     /// The failures of nodes, in the order in which this command saw them.
     pub fn failures(&self) -> impl Iterator<Item = &(u16, End)> {
         self.ended.iter().filter(|(_, end)| !end.is_success())
+    }
+
+    /// Whether the run goes on if this node fails: the command line says so, or the node's program
+    /// (`Config::survive`).
+    pub fn goes_on_without(&self, node: u16) -> bool {
+        self.wanted.survive || self.gathering.survives(node)
     }
 
     /// Makes all nodes report what they do. A node that has not begun to join cannot.

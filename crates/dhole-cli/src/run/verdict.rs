@@ -23,7 +23,9 @@ impl Cluster<'_> {
         let survivors = self.ended.len() - self.failures().count();
         // A node ends well only if its run did, and that goes on only for those who may. The others
         // do what a lost node had to do; no node replaces one that fails after the run.
-        if self.wanted.survive && survivors > 0 && !self.gathering.is_empty() {
+        let mut failures = self.failures();
+        let goes_on = failures.all(|(node, _)| self.goes_on_without(*node));
+        if goes_on && survivors > 0 && survivors < self.ended.len() && !self.gathering.is_empty() {
             for (node, end) in self.failures() {
                 self.blame(*node, end);
             }

@@ -19,6 +19,8 @@ const PROGRAM: &str = "survivors::member";
 const RUNS: &str = "DHOLE_TEST_SURVIVES";
 /// In the environment: the node that ends badly when its run is over.
 const ENDS_BADLY: &str = "DHOLE_TEST_ENDS_BADLY";
+/// In the environment: the program says that its run survives, and the command line does not.
+const BY_PROGRAM: &str = "DHOLE_TEST_BY_PROGRAM";
 
 type Lines = Vec<(u16, u32)>;
 
@@ -56,7 +58,12 @@ fn member() {
     println!();
     strike::introduce();
     println!("pid {me} {}", process::id());
-    match Config::nodes(NODES).run(program) {
+    let config = Config::nodes(NODES);
+    let config = match env::var(BY_PROGRAM) {
+        Ok(_) => config.survive(true),
+        Err(_) => config,
+    };
+    match config.run(program) {
         Ok(_) if env::var(ENDS_BADLY).is_ok_and(|node| node == me) => process::abort(),
         Ok(run) => {
             let words = run
@@ -139,8 +146,11 @@ fn run(transport: &str, strikes: impl FnMut(&Said)) -> Said {
 
 /// The same with these in the environment.
 fn run_with(transport: &str, has: &[(&str, &str)], mut strikes: impl FnMut(&Said)) -> Said {
+    let by_program = has.iter().any(|(name, _)| *name == BY_PROGRAM);
+    let survive = if by_program { None } else { Some("--survive") };
     let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
-        .args(["run", "--survive", "-n", &NODES.to_string()])
+        .args(["run", "-n", &NODES.to_string()])
+        .args(survive)
         .args(["--prefix", "none", "--transport", transport, "--"])
         .arg(env::current_exe().unwrap())
         .args(["--exact", PROGRAM, "--nocapture", "--test-threads=1"])
@@ -195,8 +205,13 @@ fn check(said: &Said, victim: u16) {
 
 /// Kills a node when it has written so many lines.
 fn killed(transport: &str, victim: u16, lines: u32) {
+    killed_with(transport, &[], victim, lines);
+}
+
+/// The same with these in the environment.
+fn killed_with(transport: &str, has: &[(&str, &str)], victim: u16, lines: u32) {
     let mut alive = true;
-    let said = run(transport, |said| {
+    let said = run_with(transport, has, |said| {
         if alive && said.wrote.get(&victim).is_some_and(|wrote| *wrote >= lines) {
             alive = false;
             said.signal(victim, Signal::KILL);
@@ -255,6 +270,12 @@ fn of_a_killed_sequencer_over_tcp() {
 #[test]
 fn of_a_killed_sequencer_over_udp() {
     killed("udp", 0, 40);
+}
+
+#[test]
+fn of_a_killed_member_where_the_program_says_so() {
+    killed_with("shm", &[(BY_PROGRAM, "1")], 1, 60);
+    killed_with("tcp", &[(BY_PROGRAM, "1")], 0, 60);
 }
 
 #[test]
