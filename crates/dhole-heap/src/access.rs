@@ -5,7 +5,7 @@ use std::panic::Location;
 use crate::target::Target;
 use crate::{ArrayMiss, Miss, Ref, Row, Scalar, Share, Token};
 
-/// Whoever holds a token and knows how to answer a [`Miss`]: the engine's worker. Programs neither
+/// The holder of a token that can answer a [`Miss`]: the engine's worker. Programs neither
 /// implement nor call it; they write `r.get(w)`.
 pub trait Access<'id> {
     /// Why an object could not be had.

@@ -66,7 +66,7 @@ pub struct WaitCost {
     pub waits: u64,
     /// Objects, or ranges of elements, that were asked for.
     pub misses: u64,
-    /// Objects that were read in the memory of their last writer, for which nobody waited.
+    /// Objects that were read in the memory of their last writer, for which no worker waited.
     pub one_sided_reads: u64,
     /// Objects that came along with those that were missed.
     pub along: u64,

@@ -55,11 +55,11 @@ pub trait Port: Send + Sync {
         false
     }
 
-    /// Sends one frame to each of `to`, as [`send`](Port::send) would, and takes those out of it to
-    /// whom it is sent or who are lost.
+    /// Sends one frame to each of `to`, as [`send`](Port::send) would, and takes the nodes out of
+    /// it to which it is sent, or which are lost.
     ///
     /// # Errors
-    /// [`SendError::Busy`] when there was no room for some, who are left in `to`; otherwise as
+    /// [`SendError::Busy`] when there was no room for some, which are left in `to`; otherwise as
     /// [`send`](Port::send), but for [`SendError::Lost`].
     fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
         send_one_by_one(self, to, parts)
@@ -70,8 +70,8 @@ pub trait Port: Send + Sync {
     /// once.
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize;
 
-    /// As [`poll`](Port::poll), for who takes frames where they lie and says where their bytes go,
-    /// where the port can do that.
+    /// As [`poll`](Port::poll), but `take` gets a frame in place, in the port's memory, and says
+    /// where its bytes go, if the port can do that.
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
@@ -133,25 +133,25 @@ pub trait Port: Send + Sync {
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss));
 
     /// A peer that is lost is missed above, in the words of `how`, also where it has said goodbye:
-    /// whoever started this process is told.
+    /// the launcher of this process hears it.
     fn missed(&self, _peer: NodeId, _how: &str) {}
 
-    /// The program here fails by itself, in the words of `how`: whoever started this process is
-    /// told. Called before the others are told, who fail in consequence.
+    /// The program here fails by itself, in the words of `how`: the launcher of this process hears
+    /// it, before the other nodes do, which fail in consequence.
     fn failed(&self, _how: &str) {}
 
     /// The program here begins a run: if it has [failed](Port::failed), it has taken that, and goes
-    /// on. Whoever started this process is told that, and whether the run `survives` the loss of
+    /// on. The launcher of this process hears that, and whether the run `survives` the loss of
     /// nodes.
     fn begins(&self, _survives: bool) {}
 
     /// The run here is over, and its program has what came of it: no other node does the work of
-    /// this one if it is lost from here on. Whoever started this process is told.
+    /// this one if it is lost from here on. The launcher of this process hears it.
     fn ends(&self) {}
 
     /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
-    /// loss. Blocks for `at_most`; then what could not be sent is dropped. Others may go on to poll
-    /// meanwhile, and whoever closes twice says one goodbye.
+    /// loss. Blocks for `at_most`; then what could not be sent is dropped. Other threads may go on
+    /// to poll meanwhile. A second call says no second goodbye.
     fn close(&self, at_most: Duration);
 }
 

@@ -1,10 +1,10 @@
-//! Active messages over any port: procedures of other nodes are called or told something, and
-//! their memory is fetched from and stored into (Orca's Panda, section 2.3; PEACE's `fetch` and
-//! `store`: VOTE, section 3).
+//! Active messages over any port: a node calls procedures of other nodes, with or without an
+//! answer, and fetches from and stores into their memory (Orca's Panda, section 2.3; PEACE's
+//! `fetch` and `store`: VOTE, section 3).
 //!
-//! Whoever waits serves: procedures run in the thread that polls, and must not wait. Large data is
-//! no argument: it goes in pieces, each from the memory it lies in to the port and from the port to
-//! where it belongs, as far as a [`Capability`] allows.
+//! A thread that waits also serves: procedures run in the thread that polls, and must not wait.
+//! Large data is no argument: it goes in pieces, each from its memory to the port and from the port
+//! to its destination, as far as a [`Capability`] allows.
 
 mod calls;
 mod error;
@@ -46,12 +46,12 @@ type Procedure = Box<dyn Fn(NodeId, &[u8]) -> Vec<u8> + Send + Sync>;
 /// Limits of what is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RpcLimits {
-    /// Calls of one node that another has not answered. All nodes must say the same: who exceeds
-    /// it is cut off.
+    /// Calls of one node that another has not answered. All nodes must say the same: a node that
+    /// exceeds it is cut off.
     pub unanswered: usize,
     /// Bytes of a piece of what is fetched or stored.
     pub piece: usize,
-    /// Bytes of an answer. All nodes must say the same: who answers with more is cut off.
+    /// Bytes of an answer. All nodes must say the same: a node that answers with more is cut off.
     pub answer: usize,
 }
 
@@ -125,7 +125,7 @@ impl Rpc {
     }
 
     /// How threads wait here; a node spins if there are as many cores as nodes. What the command
-    /// or the environment says of it is [`Waiting::or_env`]'s to say. Here nobody parks for more
+    /// or the environment says of it is [`Waiting::or_env`]'s to say. Here no thread parks for more
     /// than 20 ms at a time.
     pub fn waiting(mut self, waiting: Waiting) -> Rpc {
         self.waiting = waiting;
@@ -139,7 +139,7 @@ impl Rpc {
         self
     }
 
-    /// Adds a procedure that others may call: it gets who calls and the arguments, and returns the
+    /// Adds a procedure that others may call: it gets the caller and the arguments, and returns the
     /// answer. The first one has the number 0. It must not wait, nor use this `Rpc`.
     pub fn procedure(
         mut self,
@@ -212,8 +212,8 @@ impl Rpc {
         Ok(pending)
     }
 
-    /// Tells a procedure of `peer` something, to which there is no answer: nothing says whether it
-    /// came, but that whoever is told something later by this node was told this before.
+    /// Calls a procedure of `peer` without an answer. Nothing says whether the call arrived, but
+    /// `peer` gets it before any later message of this node.
     ///
     /// # Errors
     /// As [`Rpc::call`], as far as this node can know.
@@ -241,7 +241,7 @@ impl Rpc {
         self.wait_for(until, &mut None, done).is_some()
     }
 
-    /// Ends the park of whoever serves, so that it looks whether it is done.
+    /// Ends the park of the thread that serves, so that it looks whether it is done.
     pub fn wake(&self) {
         self.port.unpark();
     }

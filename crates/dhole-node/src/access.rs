@@ -284,10 +284,9 @@ impl<'id> Worker<'id> {
     }
 
     /// Borrows several objects at once: `w.borrow((Write(a), Read(b)))` gives
-    /// `(&mut A, &B)`, of up to eight [`Ref`]s, rows and ranges of arrays. Processes of the same
-    /// machine that have asked for something meanwhile are answered first, which costs a look at
-    /// the port: so a loop that borrows what it works on, row by row, keeps nobody waiting until
-    /// another thread is woken for that.
+    /// `(&mut A, &B)`, of up to eight [`Ref`]s, rows and ranges of arrays. It first answers
+    /// requests of processes of the same machine, which costs a poll of the port. So a loop that
+    /// borrows row by row answers other nodes soon, and no thread is woken for that.
     ///
     /// # Errors
     /// [`BorrowError::Overlap`] when an object or element that is to be written is named twice;
@@ -355,8 +354,8 @@ impl<'id> Worker<'id> {
     }
 
     /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of
-    /// each from its place, and must not wait for other nodes: this one answers nobody meanwhile.
-    /// What `init` computes takes time as any computation does, where that is measured.
+    /// each from its place, and must not wait for other nodes: this node answers none of them
+    /// meanwhile. A simulation measures what `init` computes as any computation.
     /// Each is an object of its own. Fails as [`alloc`](Worker::alloc).
     #[track_caller]
     pub fn alloc_range<T: Share>(&mut self, count: usize, init: impl FnMut(usize) -> T) -> Refs<T> {

@@ -39,8 +39,8 @@ impl Worker<'_> {
     /// other nodes pass are dropped. What node 0 wrote before is visible to every node after it.
     ///
     /// It takes n-1 messages along a tree, and node 0 does not wait for the others. (After eight
-    /// collectives of this kind in a row without a barrier the next one makes sure that nobody is
-    /// left behind: then it takes n-1 messages more. The same holds for
+    /// collectives of this kind in a row without a barrier the next one waits for all nodes: then
+    /// it takes n-1 messages more. The same holds for
     /// [`reduce`](Worker::reduce) and [`gather`](Worker::gather).)
     ///
     /// All nodes call the same collectives and barriers in the same order, with values of the same

@@ -142,7 +142,7 @@ held! {
 
 /// A condition variable: it belongs to a [`Lock`], under which nodes wait until what they need is
 /// so, and wake each other when they have changed it. Waits and notifications cost no message
-/// until a notification wakes a node: the lock carries the list of those who wait. A woken node
+/// until a notification wakes a node: the lock carries the list of waiting nodes. A woken node
 /// may find that another was faster, so wait in a loop.
 ///
 /// ```
@@ -187,9 +187,9 @@ impl Condvar {
         }
     }
 
-    /// Gives the lock back and waits, in one step: a notification by whoever holds the lock next
-    /// is not lost. Returns with the lock held again; what the notifier wrote before it released
-    /// the lock is visible.
+    /// Releases the lock and waits, in one step: a notification by the next holder of the lock is
+    /// not lost. Returns with the lock held again; what the notifier wrote before it released the
+    /// lock is visible.
     ///
     /// # Errors
     /// [`SyncError::OtherLock`] when `held` is not the lock that the condition belongs to,

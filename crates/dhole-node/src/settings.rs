@@ -9,9 +9,9 @@ use dhole_protocol::{Protocol, Races};
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
 
-/// Where neighbours read what is clean here, an object is exclusive after it was written in so many
-/// intervals in a row and read by nobody. To be wrong costs a round trip, and to write it once more
-/// as any other some 100 ns.
+/// If neighbours read clean objects here, an object is exclusive after it was written in so many
+/// intervals in a row and read by no other node. A wrong guess costs a round trip; one more write
+/// of an object that is not exclusive costs some 100 ns.
 const EXCLUSIVE_AFTER: u8 = 16;
 
 /// What every machine needs to know to run a program.

@@ -29,7 +29,7 @@ impl Worker<'_> {
 
 /// A read-write lock: many nodes read under it at once, or one writes. Nodes get it in the order
 /// in which they ask, so neither readers nor writers starve. What was written under it is visible
-/// to those who get it after; what a reader wrote elsewhere, to the next writer.
+/// to the nodes that get it later; what a reader wrote elsewhere, to the next writer.
 ///
 /// ```
 /// # use dhole_node::{Settings, Threads, run_on, RwLock};

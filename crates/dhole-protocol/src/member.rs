@@ -76,7 +76,8 @@ pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// before. It goes on after [`released`](Context::released), now or later.
     fn before_release(&mut self, cx: &mut Context<'_, Self>);
 
-    /// The interval of this version ends. The notice for those who acquire it, if there is one.
+    /// The interval of this version ends. The notice for the nodes that acquire it, if there is
+    /// one.
     fn notice(&mut self, _version: Version) -> Option<Self::Notice> {
         None
     }

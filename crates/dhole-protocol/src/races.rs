@@ -9,15 +9,15 @@
 //! hears of this node's interval, at the next barrier at the latest. Of two concurrent versions
 //! one is greater, so exactly one of the two nodes finds the race, and none is missed.
 //!
-//! What orders two writes is what this run told: a lock's grant tells all that its giver knows,
-//! which may be more than what came before the release, and a log that was compacted tells of the
-//! newest of several writes alone. Both can hide a race; neither invents one.
+//! Two writes are ordered by what this run announced. A lock's grant announces all that its giver
+//! knows, which may be more than what came before the release. A log that was compacted announces
+//! only the newest of several writes. Both can hide a race; neither invents one.
 //!
 //! Objects that have a home are written without notices; their races are found there
 //! ([`at_home`]).
 //!
-//! Nothing of this travels with the notices. Whoever finds a race asks the other node where it
-//! wrote, and its call waits for the answer.
+//! Nothing of this travels with the notices. The node that finds a race asks the other node where
+//! it wrote, and its call waits for the answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -43,20 +43,20 @@ use own_elements::OwnElements;
 /// What becomes of races.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Races {
-    /// They are not looked for. An object that a node has had to itself since it announced it once
-    /// is written again without a word.
+    /// Races are not looked for. A node writes an object again without a write notice if no other
+    /// node has got it since it was announced.
     Ignore,
-    /// They are reported at the end of the run. Not looked at are writes to an object, or to
-    /// elements, that a node has had to itself since it announced them twice, and to an object at
-    /// home before another node first asked for it: these make no fault and no notice.
+    /// Races are reported at the end of the run. Two kinds of writes are overlooked, for they make
+    /// no fault and no notice: to an object or elements that no other node has got since they were
+    /// announced twice, and to an object at home before another node first asked for it.
     #[default]
     Warn,
-    /// They are reported at the end of the run. Every write is announced, which costs a call at the
-    /// first one of each interval, so that every race is found that nothing but barriers could have
-    /// ordered. A lock's grant tells also what its holder wrote after the release, so a race beside
-    /// a lock may show in one run and not in another.
+    /// Races are reported at the end of the run. Every write is announced, which costs a call at
+    /// the first one of each interval. So every race between two barriers is found. A lock's grant
+    /// also announces what its holder wrote after the release, so a race beside a lock may show in
+    /// one run and not in another.
     WarnAll,
-    /// The same, and the first one ends the run.
+    /// As `WarnAll`, and the first race ends the run.
     Fail,
 }
 
