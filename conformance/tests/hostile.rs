@@ -11,8 +11,8 @@ use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Versio
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, Interval, Message, Pushed, Sent,
-    SentDiff, Wanted, WantedDiffs, WriteNotices, WrittenPages,
+    Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, FollowedReferences, Interval,
+    MOST_ALONG, Message, Pushed, Sent, SentDiff, Wanted, WantedDiffs, WriteNotices, WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -346,6 +346,50 @@ fn who_sends_bytes_behind_what_a_message_names_is_refused_over_every_port() {
                 let error = ended.expect_err(what);
                 let from = format!("a message from node {malicious} makes no sense");
                 let named = error.contains(&from) && error.contains("more bytes than it names");
+                assert!(named, "{port}, {what}, node {node}: {error}");
+            }
+        }
+    }
+}
+
+/// Requests that ask for more to come along than a sound node does.
+fn followed_too_far() -> Vec<(&'static str, Vec<u8>)> {
+    let asked = |most: u16, types: u32| {
+        let of_type = |shipped| FollowedReferences {
+            shipped,
+            slots: u64::MAX,
+        };
+        let follow = Follow {
+            most,
+            references: (0..types).map(of_type).collect(),
+        };
+        let (oid, need) = (Oid(1 << 50), Version::default());
+        let fetch = Message::Fetch(Fetch {
+            round: 1,
+            wanted: [Wanted { oid, need }].into(),
+            beside: 0,
+            follow,
+        });
+        frame(&fetch, 0)
+    };
+    let most = u16::try_from(MOST_ALONG).expect("few");
+    let types = u32::try_from(Follow::MOST_TYPES).expect("few");
+    vec![
+        ("too many objects", asked(most + 1, 1)),
+        ("all objects", asked(u16::MAX, 1)),
+        ("too many types", asked(most, types + 1)),
+    ]
+}
+
+#[test]
+fn who_asks_for_more_to_come_along_than_may_is_refused_over_every_port() {
+    for (port, make, malicious) in PORTS {
+        for (what, lie) in followed_too_far() {
+            for (node, ended) in run(make, malicious, vec![lie]).into_iter().enumerate() {
+                let error = ended.expect_err(what);
+                let from = format!("a message from node {malicious} makes no sense");
+                let named =
+                    error.contains(&from) && error.contains("more should come than goes along");
                 assert!(named, "{port}, {what}, node {node}: {error}");
             }
         }

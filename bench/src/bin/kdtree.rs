@@ -131,8 +131,8 @@ fn with_rayon(problem: Problem) -> Outcome<Took> {
 }
 
 /// The example, on nodes that are threads, or on those that `dhole run` has started.
-fn over_dhole(problem: Problem, own: bool) -> Result<(bool, Took), RunError> {
-    let run = Config::nodes(WORKERS).run(|w| match own {
+fn over_dhole(nodes: usize, problem: Problem, own: bool) -> Result<(bool, Took), RunError> {
+    let run = Config::nodes(nodes).run(|w| match own {
         true => kdtree::solve::<Owning>(w, problem),
         false => kdtree::solve::<Referring>(w, problem),
     })?;
@@ -165,7 +165,7 @@ fn over_processes(problem: Problem, own: bool, transport: &str) -> Outcome<Took>
 
 /// What a node that `dhole run` has started says.
 fn as_node(problem: Problem, own: bool) -> Outcome<()> {
-    let (is_first, took) = over_dhole(problem, own)?;
+    let (is_first, took) = over_dhole(WORKERS, problem, own)?;
     if is_first {
         let [build, first, second] = took.seconds;
         println!("{build} {first} {second} {}", took.mean_distance);
@@ -182,6 +182,9 @@ fn ways() -> Vec<Way> {
         ("sequential".to_owned(), Box::new(sequential)),
         ("rayon".to_owned(), Box::new(with_rayon)),
     ];
+    // One node searches what is present: what it takes longer than boxes is what a hit costs.
+    let alone = |problem| Ok(over_dhole(1, problem, false)?.1);
+    ways.push(("dhole, one node, `Ref`".to_owned(), Box::new(alone)));
     for (own, prefetch, halves) in [
         (false, false, "`Ref`"),
         (true, false, "`Own`"),
@@ -191,7 +194,7 @@ fn ways() -> Vec<Way> {
             prefetch,
             ..problem
         };
-        let threads = move |problem| Ok(over_dhole(with(problem), own)?.1);
+        let threads = move |problem| Ok(over_dhole(WORKERS, with(problem), own)?.1);
         ways.push((format!("dhole, threads, {halves}"), Box::new(threads)));
         for transport in ["shm", "tcp"] {
             let processes = move |problem| over_processes(with(problem), own, transport);
