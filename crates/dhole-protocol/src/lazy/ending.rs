@@ -1,6 +1,6 @@
 //! The end of an interval: what was written in it gets a version, and others are to hear of it.
 
-use dhole_model::OidRange;
+use dhole_model::{NodeId, OidRange, Version};
 
 use super::Lazy;
 use crate::command::{Command, Commands};
@@ -30,43 +30,11 @@ impl Lazy {
             return;
         }
         let version = self.intervals.open_version();
-        self.dirty.sort_unstable();
-        self.expected.end_interval();
-        let may_keep = self.races.allows_exclusive() && !self.compares;
-        let may_keep = may_keep.then_some(self.exclusive_after);
-        let (mut written, mut freed, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
-        let Lazy {
-            dirty,
-            objects,
-            races,
-            copysets,
-            ..
-        } = self;
-        dirty.retain(|(oid, _)| {
-            let oid = *oid;
-            let object = objects.get_mut(oid);
-            if object.freed {
-                OidRange::push(&mut freed, oid);
-                return true;
-            }
-            let ended = object.end_interval(self.me, version, may_keep);
-            if ended != Ended::Exclusive {
-                out.push(Command::MakeClean(oid));
-            }
-            if ended == Ended::OnlyHere {
-                return false;
-            }
-            OidRange::push(&mut written, oid);
-            for reader in copysets.of(oid) {
-                object.serve();
-                pushes.push((*reader, Sent { oid, version }));
-            }
-            true
-        });
-        races.wrote(version.lamport, dirty);
-        let gone = freed.iter().flat_map(|range: &OidRange| range.iter());
-        gone.for_each(|oid| races.freed(oid));
-        dirty.clear();
+        let EndedObjects {
+            written,
+            mut freed,
+            pushes,
+        } = self.end_objects(version, out);
         let elements = self.arrays.end_interval(version, &mut self.races, out);
         freed.extend(self.arrays.end_freeing(version, &mut self.races));
         let freed = joined(freed);
@@ -96,11 +64,64 @@ impl Lazy {
         self.end_freeing(&interval.freed, version);
         self.intervals.keep_own(interval);
         out.push(Command::IntervalEnded);
-        pushes.sort_unstable();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
             let objects = of_one.iter().map(|(_, sent)| *sent).collect();
             let to = of_one[0].0;
             Command::Push { to, objects }
         }));
     }
+
+    /// Makes the objects clean that were written in the interval of this version, but for those
+    /// that become exclusive.
+    fn end_objects(&mut self, version: Version, out: &mut Commands) -> EndedObjects {
+        self.dirty.sort_unstable();
+        self.expected.end_interval();
+        let may_keep = self.races.allows_exclusive() && !self.compares;
+        let may_keep = may_keep.then_some(self.exclusive_after);
+        let mut ended = EndedObjects::default();
+        let Lazy {
+            dirty,
+            objects,
+            races,
+            copysets,
+            ..
+        } = self;
+        dirty.retain(|(oid, _)| {
+            let oid = *oid;
+            let object = objects.get_mut(oid);
+            if object.freed {
+                OidRange::push(&mut ended.freed, oid);
+                return true;
+            }
+            let how = object.end_interval(self.me, version, may_keep);
+            if how != Ended::Exclusive {
+                out.push(Command::MakeClean(oid));
+            }
+            if how == Ended::OnlyHere {
+                return false;
+            }
+            OidRange::push(&mut ended.written, oid);
+            for reader in copysets.of(oid) {
+                object.serve();
+                ended.pushes.push((*reader, Sent { oid, version }));
+            }
+            true
+        });
+        ended.pushes.sort_unstable();
+        races.wrote(version.lamport, dirty);
+        let freed = ended.freed.iter().flat_map(|range| range.iter());
+        freed.for_each(|oid| races.freed(oid));
+        dirty.clear();
+        ended
+    }
+}
+
+/// What becomes of the objects that an interval wrote or freed.
+#[derive(Default)]
+struct EndedObjects {
+    /// What others are told of.
+    written: Vec<OidRange>,
+    freed: Vec<OidRange>,
+    /// What is pushed to whom, by node.
+    pushes: Vec<(NodeId, Sent)>,
 }
