@@ -197,12 +197,15 @@ const FOLDERS: [&str; 9] = [
     "fuzz",
 ];
 
+/// Folders that pages name and that are there only once something was fuzzed.
+const MADE: [&str; 2] = ["fuzz/target", "fuzz/findings"];
+
 /// What a page names of the project: paths from its root in backquotes, and links from the page.
 fn named(page: &str) -> (Vec<&str>, Vec<&str>) {
     let is_path = |text: &&str| {
         let folder = text.split_once('/').map_or("", |(folder, _)| folder);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-        FOLDERS.contains(&folder) && text.chars().all(is_plain)
+        FOLDERS.contains(&folder) && text.chars().all(is_plain) && !MADE.contains(text)
     };
     let paths = page.split('`').filter(is_path).collect();
     let links = page.split("](").skip(1);
