@@ -13,8 +13,8 @@
 //! Objects with operations ([`Op::Call`]) use the state machines of live nodes too. Multicasts have
 //! one order, which each node follows at its own pace.
 //!
-//! Two models stand by themselves: pages under TreadMarks ([`pages`]), and totally ordered groups
-//! ([`groups`]).
+//! Three models stand by themselves: pages under TreadMarks ([`pages`]), totally ordered groups
+//! ([`groups`]), and raw memory ([`memory`]).
 //!
 //! The checks must catch each [`Bug`](crate::Bug) that is planted in messages or commands. A
 //! checker that finds nothing has to show that it would.
@@ -29,6 +29,7 @@ mod fault;
 pub mod groups;
 mod heap;
 mod history;
+pub mod memory;
 mod network;
 mod node;
 mod order;

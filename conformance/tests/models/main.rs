@@ -13,6 +13,7 @@ mod handing;
 mod large;
 mod litmus;
 mod members;
+mod memory;
 mod objects;
 mod pages;
 mod races;

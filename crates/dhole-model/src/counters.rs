@@ -39,6 +39,24 @@ pub enum MessageKind {
     DiffReply,
     /// A message of a protocol that the program brings.
     Coherence,
+    /// Asks the manager of a minipage for a copy of it, or for the only one.
+    MemoryRequest,
+    /// Asks a holder of a minipage to send its copy to a node.
+    MemoryForward,
+    /// Takes a copy of a minipage away.
+    MemoryInvalidate,
+    /// Answers `MemoryInvalidate`.
+    MemoryInvalidated,
+    /// Carries the bytes of a minipage.
+    MemoryData,
+    /// Lets a node write the copy of a minipage that it has, or go on.
+    MemoryGrant,
+    /// Ends an operation on a minipage: the node that asked goes on.
+    MemoryAck,
+    /// The reply to a request where nothing is allocated.
+    MemoryGone,
+    /// The reply to a push of a minipage of which the node has no copy any more.
+    MemoryDropped,
     /// Asks a lock's manager for the lock.
     LockRequest,
     /// Carries a request from the manager to the last holder.
@@ -88,7 +106,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 38] = [
+    pub const ALL: [MessageKind; 47] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -105,6 +123,15 @@ impl MessageKind {
         MessageKind::DiffRequest,
         MessageKind::DiffReply,
         MessageKind::Coherence,
+        MessageKind::MemoryRequest,
+        MessageKind::MemoryForward,
+        MessageKind::MemoryInvalidate,
+        MessageKind::MemoryInvalidated,
+        MessageKind::MemoryData,
+        MessageKind::MemoryGrant,
+        MessageKind::MemoryAck,
+        MessageKind::MemoryGone,
+        MessageKind::MemoryDropped,
         MessageKind::LockRequest,
         MessageKind::LockForward,
         MessageKind::LockGrant,
@@ -163,6 +190,15 @@ impl MessageKind {
             MessageKind::DiffRequest => "diff_request",
             MessageKind::DiffReply => "diff_reply",
             MessageKind::Coherence => "coherence",
+            MessageKind::MemoryRequest => "memory_request",
+            MessageKind::MemoryForward => "memory_forward",
+            MessageKind::MemoryInvalidate => "memory_invalidate",
+            MessageKind::MemoryInvalidated => "memory_invalidated",
+            MessageKind::MemoryData => "memory_data",
+            MessageKind::MemoryGrant => "memory_grant",
+            MessageKind::MemoryAck => "memory_ack",
+            MessageKind::MemoryGone => "memory_gone",
+            MessageKind::MemoryDropped => "memory_dropped",
             MessageKind::LockRequest => "lock_request",
             MessageKind::LockForward => "lock_forward",
             MessageKind::LockGrant => "lock_grant",
@@ -307,6 +343,10 @@ pub struct Counters {
     pub one_sided_reads: u64,
     /// Bytes of data that were read so.
     pub one_sided_bytes: u64,
+    /// Accesses to raw memory that faulted because the node had no copy to read.
+    pub raw_read_faults: u64,
+    /// Accesses that faulted because the node could not write the minipage.
+    pub raw_write_faults: u64,
     /// Objects that the node filled with zeros because no node had written them yet.
     pub zero_fills: u64,
     /// Faults that made read-only copies writable.
@@ -392,6 +432,8 @@ impl Counters {
             (&mut since.along_read, earlier.along_read),
             (&mut since.one_sided_reads, earlier.one_sided_reads),
             (&mut since.one_sided_bytes, earlier.one_sided_bytes),
+            (&mut since.raw_read_faults, earlier.raw_read_faults),
+            (&mut since.raw_write_faults, earlier.raw_write_faults),
             (&mut since.zero_fills, earlier.zero_fills),
             (&mut since.write_faults, earlier.write_faults),
             (&mut since.writable_beside, earlier.writable_beside),
@@ -451,6 +493,8 @@ impl Counters {
             along_read,
             one_sided_reads,
             one_sided_bytes,
+            raw_read_faults,
+            raw_write_faults,
             zero_fills,
             write_faults,
             writable_beside,
@@ -489,6 +533,8 @@ impl Counters {
         self.along_read += along_read;
         self.one_sided_reads += one_sided_reads;
         self.one_sided_bytes += one_sided_bytes;
+        self.raw_read_faults += raw_read_faults;
+        self.raw_write_faults += raw_write_faults;
         self.zero_fills += zero_fills;
         self.write_faults += write_faults;
         self.writable_beside += writable_beside;

@@ -162,6 +162,14 @@ pub enum ProtocolError {
         /// The heap's own words.
         cause: String,
     },
+    /// The system does not let the node open, or close, the view of a minipage.
+    #[error("changing what may be done with the minipage at {at:#x}: {cause}")]
+    MinipageProtection {
+        /// Its address.
+        at: u64,
+        /// The system's own words.
+        cause: String,
+    },
     /// The node could not store an object that it was sent.
     #[error("storing a copy of {oid}: {cause}")]
     NotStored {

@@ -17,6 +17,7 @@
 //!   lock messages, so that nothing grows with time;
 //! - *races*, found from what each node knows of its own writes;
 //! - *totally ordered groups*, a machine of their own: [`group`];
+//! - *raw memory* in units of any size, another: [`memory`];
 //! - *collectives*, which combine or share values along a tree and carry write notices too;
 //! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
 //!
@@ -65,6 +66,7 @@ mod lazy;
 mod lock;
 mod member;
 mod members;
+pub mod memory;
 mod message;
 mod node_set;
 mod notice_delta;

@@ -14,6 +14,7 @@ use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
 use crate::handed_out::HandedOut;
 use crate::interval::{Untold, WriteNotices};
+use crate::memory::MemoryMessage;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
 use crate::quiescence_probe::QuiescenceProbe;
@@ -587,6 +588,12 @@ pub enum Message {
         /// The message, in the protocol's own form.
         body: Vec<u8>,
     },
+    /// About a minipage of raw memory; its bytes are the payload.
+    #[message(
+        kind = it.counted_as(), payload = PayloadOf::Bytes(it.payload_bytes()),
+        check = it.check(nodes),
+    )]
+    Memory(MemoryMessage),
 }
 
 impl Message {

@@ -743,8 +743,8 @@ impl Protocol {
                 site,
             } => self.sync_release(sync_object, from, &time, site, out),
             Message::Collective(message) => self.collected(from, *message, out),
-            Message::Objects(_) | Message::After { .. } => {
-                let what = "a message about objects to a node that has none";
+            Message::Objects(_) | Message::Memory(_) | Message::After { .. } => {
+                let what = "a message about objects or memory to a node that has none";
                 Err(ProtocolError::BadMessage { from, what })
             }
             Message::Coherence { member, body } => {

@@ -248,6 +248,8 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::WrittenAt { raced: it, .. } => raced(*it) + LAMPORT + SITE,
         Message::Deadlock { cycle } => waiters(cycle),
         Message::Coherence { body, .. } => 1 + COUNT + body.len() as u64,
+        // Millipage's header is the whole message (MultiView, section 3.3).
+        Message::Memory(_) => return 32,
         Message::Abort { reason, .. } => {
             let reason = match reason {
                 AbortReason::Panicked(words)

@@ -385,8 +385,18 @@ fn taken() -> BTreeSet<(Taken, String)> {
 #[test]
 fn the_moments_show_messages_of_every_kind() {
     use MessageKind::*;
-    // What operations on objects say to each other is no message of this protocol.
+    // What operations on objects say to each other is no message of this protocol, nor is what is
+    // said of raw memory.
     let others = [
+        MemoryRequest,
+        MemoryForward,
+        MemoryInvalidate,
+        MemoryInvalidated,
+        MemoryData,
+        MemoryGrant,
+        MemoryAck,
+        MemoryGone,
+        MemoryDropped,
         OperationRequest,
         OperationReply,
         ObjectState,

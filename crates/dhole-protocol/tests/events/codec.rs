@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
+use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Minipage};
 use dhole_protocol::{
     AbortReason, Attached, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
     FollowedReferences, HandedOut, Interval, Message, PushedElements, SentElements, Waiter,
@@ -38,7 +39,40 @@ variants! {
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped OutdatedElements
     OutdatedElementsAck Objects Collective After AskIds HandIdsOut
-    Coherence
+    Coherence Memory
+}
+
+/// What is said of minipages: of each kind, for each operation.
+fn memory_messages() -> impl Iterator<Item = Message> {
+    use MemoryKind::*;
+    use MemoryOperation::{Free, Push, Read, Write};
+    let kinds = [
+        Request,
+        Forward,
+        Invalidate,
+        Invalidated,
+        Data,
+        Grant,
+        Ack,
+        Gone,
+        Dropped,
+    ];
+    kinds.into_iter().flat_map(|kind| {
+        [Read, Write, Push, Free].map(|operation| {
+            Message::Memory(MemoryMessage {
+                kind,
+                operation,
+                asker: NodeId(2),
+                number: 70_000,
+                ticket: 5,
+                address: (3 << 36) | 4100,
+                minipage: Minipage {
+                    at: (3 << 36) | 4096,
+                    bytes: 148,
+                },
+            })
+        })
+    })
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -65,6 +99,7 @@ pub fn messages() -> Vec<Message> {
     all.push(Message::Deadlock {
         cycle: cycle.as_slice().into(),
     });
+    all.extend(memory_messages());
     let array = Oid(640);
     all.push(Message::ElementsGone { round: 9, array });
     let elements = Elements::new(array, 3..5);

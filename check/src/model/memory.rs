@@ -1,0 +1,796 @@
+//! The model of raw memory. It explores every run of a small program over Millipage's machines,
+//! with messages that arrive in any order.
+//!
+//! A minipage holds one number, that of its last write. An access is one step: the permission is
+//! tested and the access made together. That a permission is taken away is a step of its own where
+//! a machine does anything before it.
+
+mod findings;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use dhole_model::NodeId;
+use dhole_protocol::memory::{
+    Accessed, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Permission,
+    RequestState,
+};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use crate::model::Sealed;
+
+pub use findings::{MemoryBug, MemoryFault, MemorySight};
+
+/// Bytes of the memory object: a page for each of up to four nodes.
+const OBJECT: u64 = 4 << 12;
+
+/// A step of a thread. Minipages are numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MemoryOp {
+    /// Reads a minipage.
+    Read(usize),
+    /// Writes it.
+    Write(usize),
+    /// Asks for a copy to read, and does not wait.
+    Prefetch(usize),
+    /// Sends all others a copy.
+    Push(usize),
+    /// Frees it.
+    Free(usize),
+}
+
+/// A program over minipages.
+#[derive(Clone, Debug)]
+pub struct MemoryModel {
+    /// Who manages each minipage.
+    pub managers: Vec<usize>,
+    /// The steps of each thread of each node.
+    pub nodes: Vec<Vec<Vec<MemoryOp>>>,
+    /// A mistake that the checker is to find.
+    pub bug: Option<MemoryBug>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Parcel {
+    from: NodeId,
+    to: NodeId,
+    message: MemoryMessage,
+    /// The number that the minipage held.
+    value: Option<u8>,
+}
+
+/// A thread of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Thread {
+    done: usize,
+    phase: Phase,
+    /// It has gone on once without its access. A live node sees to it that this ends.
+    slow: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Phase {
+    Computes,
+    /// It waits for what it has asked for, or joined.
+    Waits {
+        asked: bool,
+    },
+    Woken {
+        asked: bool,
+    },
+}
+
+#[derive(Clone, PartialEq, Hash)]
+struct Node {
+    machine: Millipage,
+    /// What threads may do with each minipage, and what it holds.
+    copies: Vec<(Permission, u8)>,
+    commands: VecDeque<MemoryCommand>,
+    /// What came with the message whose commands these are.
+    came: Option<u8>,
+    threads: Vec<Thread>,
+    /// Minipages that it asked for without a thread that waits, or to write with a copy.
+    prefetched: u8,
+    upgrading: u8,
+}
+
+/// Everything about one moment of a run.
+#[derive(Clone, PartialEq, Hash)]
+pub struct Moment {
+    nodes: Vec<Sealed<Node>>,
+    /// In the order of their hashes.
+    parcels: Vec<Sealed<Parcel>>,
+    /// The number of the last write of each minipage, and whether it was freed.
+    latest: Vec<(u8, bool)>,
+    writes: u8,
+    /// Bytes of an operation that is over, kept for [`MemoryBug::LateData`].
+    late: Option<Sealed<Parcel>>,
+    fault: Option<MemoryFault>,
+}
+
+/// Something that can happen next.
+#[derive(Clone, PartialEq)]
+pub enum Happening {
+    /// A thread goes on. If it was woken, it makes its access before its node acknowledges, or
+    /// not.
+    Compute(usize, usize, bool),
+    /// A node carries out the next thing that its step does.
+    CarryOut(usize, String),
+    /// The message at this place arrives.
+    Deliver(usize, String),
+}
+
+impl fmt::Debug for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happening::Compute(node, thread, at_once) => {
+                let how = if *at_once { " and accesses" } else { "" };
+                write!(f, "thread {thread} of n{node} goes on{how}")
+            }
+            Happening::CarryOut(node, words) => write!(f, "n{node}: {words}"),
+            Happening::Deliver(_, words) => write!(f, "{words}"),
+        }
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, node) in self.nodes.iter().enumerate() {
+            writeln!(f, "  n{number} has {:?}, {:?}", node.copies, node.threads)?;
+            writeln!(f, "    {:?}", node.machine)?;
+        }
+        writeln!(f, "  {:?} {:?}", self.latest, self.fault)
+    }
+}
+
+/// One happening: the moment that it makes.
+struct Step<'a> {
+    model: &'a MemoryModel,
+    moment: Moment,
+}
+
+impl Step<'_> {
+    fn fault(&mut self, fault: MemoryFault) {
+        self.moment.fault = self.moment.fault.or(Some(fault));
+    }
+
+    fn put(&mut self, parcel: Parcel) {
+        let parcel = Sealed::new(parcel);
+        let before = |other: &Sealed<Parcel>| other.fingerprint() < parcel.fingerprint();
+        let place = self.moment.parcels.partition_point(before);
+        self.moment.parcels.insert(place, parcel);
+    }
+
+    /// Changes a node, and carries out what its machine does.
+    fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryCommand>)) {
+        let mut out = Vec::new();
+        self.node(at, |node| f(node, &mut out));
+        if out.is_empty() {
+            return self.node(at, |node| node.came = None);
+        }
+        self.tamper_with(&mut out);
+        self.node(at, |node| node.commands.extend(out));
+        self.goes_on(at);
+    }
+
+    /// Carries the commands of a node out. What threads do before the first command they could have
+    /// done before the step, and what they do after one that only permits, after the step. So there
+    /// is one place in which it matters that they go on meanwhile: before a permission is taken
+    /// away, behind what was sent.
+    fn goes_on(&mut self, at: usize) {
+        while let Some(&command) = self.moment.nodes[at].commands.front() {
+            self.carry_out(at, command);
+            let sent = matches!(
+                command,
+                MemoryCommand::Send { .. } | MemoryCommand::SendBytes { .. }
+            );
+            let next = self.moment.nodes[at].commands.front();
+            if sent && next.is_some_and(revokes) {
+                return;
+            }
+        }
+        self.node(at, |node| node.came = None);
+    }
+
+    fn node(&mut self, at: usize, f: impl FnOnce(&mut Node)) {
+        let mut node = Node::clone(&self.moment.nodes[at]);
+        f(&mut node);
+        self.moment.nodes[at] = Sealed::new(node);
+    }
+
+    /// What a bug makes of the commands of a step.
+    fn tamper_with(&self, out: &mut Vec<MemoryCommand>) {
+        use MemoryCommand::{Permit, Send, SendBytes};
+        let pairs = 0..out.len().saturating_sub(1);
+        for place in pairs {
+            let pair = (out[place], out[place + 1]);
+            let swaps = match (self.model.bug, pair.1) {
+                (Some(MemoryBug::AnswerBeforeRevoking), Send { message, .. }) => {
+                    message.kind == MemoryKind::Invalidated
+                }
+                (Some(MemoryBug::ReadBeforeRevoking), SendBytes { .. }) => true,
+                _ => false,
+            };
+            if swaps && revokes(&pair.0) {
+                out.swap(place, place + 1);
+            }
+        }
+        let serves = |it: &MemoryCommand| matches!(it, SendBytes { .. });
+        let invalidated = |it: &MemoryCommand| match it {
+            Send { message, .. } => message.kind == MemoryKind::Invalidated,
+            _ => false,
+        };
+        match self.model.bug {
+            Some(MemoryBug::SkipInvalidation) if out.iter().any(invalidated) => {
+                out.retain(|it| !revokes(it));
+            }
+            Some(MemoryBug::StayWritable) if out.iter().any(serves) => {
+                let reads = Permission::Read;
+                out.retain(|it| !matches!(it, Permit { permission, .. } if *permission == reads));
+            }
+            Some(MemoryBug::InstallWritable)
+                if matches!(out.first(), Some(MemoryCommand::Install(_))) =>
+            {
+                for command in out {
+                    if let Permit { permission, .. } = command {
+                        *permission = Permission::Write;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends a message, or what a bug makes of it.
+    fn send(&mut self, from: NodeId, to: NodeId, message: MemoryMessage, value: Option<u8>) {
+        use MemoryOperation::{Free, Push, Write};
+        let MemoryMessage {
+            kind,
+            operation,
+            asker,
+            ..
+        } = message;
+        let forged = |from, to, kind| Parcel {
+            from,
+            to,
+            message: MemoryMessage { kind, ..message },
+            value: None,
+        };
+        let waits_not = self.moment.nodes[asker.index()].prefetched != 0;
+        let early = match self.model.bug {
+            Some(MemoryBug::ServeTwo | MemoryBug::SkipAck) => true,
+            Some(MemoryBug::ForgetPushed) => operation == Push,
+            Some(MemoryBug::ForgetPrefetch) => waits_not,
+            _ => false,
+        };
+        let parcel = Parcel {
+            from,
+            to,
+            message,
+            value,
+        };
+        match (self.model.bug, kind) {
+            (Some(MemoryBug::ForgetReader), MemoryKind::Invalidate) if operation == Write => {
+                return self.put(forged(to, from, MemoryKind::Invalidated));
+            }
+            (Some(MemoryBug::FreeWithCopy), MemoryKind::Invalidate) if operation == Free => {
+                return self.put(forged(to, from, MemoryKind::Invalidated));
+            }
+            (Some(MemoryBug::GrantWithoutCopy), MemoryKind::Forward)
+                if self.moment.nodes[asker.index()].upgrading != 0 =>
+            {
+                return self.put(forged(from, asker, MemoryKind::Grant));
+            }
+            (Some(MemoryBug::LateData), MemoryKind::Data) => {
+                self.moment.late = Some(Sealed::new(parcel.clone()));
+            }
+            (Some(MemoryBug::LateData), MemoryKind::Request) => {
+                if let Some(late) = self.moment.late.take()
+                    && late.message.asker == from
+                {
+                    let mut late = Parcel::clone(&late);
+                    late.message.ticket = message.ticket;
+                    late.message.operation = operation;
+                    self.put(late);
+                }
+            }
+            // Its manager takes the acknowledgement with the bytes that are only on their way.
+            (_, MemoryKind::Data) if early && (from != asker || operation == Push) => {
+                let acked = if operation == Push { to } else { asker };
+                let manager = self.moment.nodes[0].machine.manager_of(message.address);
+                if let Some(manager) = manager.filter(|manager| *manager != acked) {
+                    self.put(forged(acked, manager, MemoryKind::Ack));
+                }
+            }
+            (Some(bug), MemoryKind::Ack) if early && bug != MemoryBug::ServeTwo => return,
+            _ => {}
+        }
+        self.put(parcel);
+    }
+
+    fn deliver(&mut self, place: usize) {
+        let parcel = self.moment.parcels.remove(place);
+        let Parcel {
+            from,
+            to,
+            message,
+            value,
+        } = *parcel;
+        let to = to.index();
+        let payload = message.payload_bytes() as usize;
+        let mut refused = false;
+        self.at(to, |node, out| {
+            node.came = value;
+            let taken = node.machine.deliver(from, message, payload, out);
+            refused = taken.is_err();
+        });
+        if refused {
+            self.fault(MemoryFault::Refused);
+        }
+    }
+
+    /// Carries out the first command of a node.
+    fn carry_out(&mut self, at: usize, command: MemoryCommand) {
+        self.node(at, |node| {
+            node.commands.pop_front();
+        });
+        match command {
+            MemoryCommand::Send { to, message } => self.send(NodeId::at(at), to, message, None),
+            MemoryCommand::SendBytes { to, message } => {
+                let of = self.model.minipage_of(message.minipage.at);
+                let node = &self.moment.nodes[at];
+                let value = of.map(|of| node.copies[of].1);
+                self.send(NodeId::at(at), to, message, value);
+            }
+            MemoryCommand::Install(minipage) => {
+                let of = self.model.minipage_of(minipage.at);
+                self.node(at, |node| {
+                    if let (Some(of), Some(value)) = (of, node.came) {
+                        node.copies[of].1 = value;
+                    }
+                });
+            }
+            MemoryCommand::Permit {
+                minipage,
+                permission,
+            } => {
+                if let Some(of) = self.model.minipage_of(minipage.at) {
+                    self.node(at, |node| node.copies[of].0 = permission);
+                    self.look(of);
+                }
+            }
+            MemoryCommand::Wake { address } => self.wake(at, address),
+        }
+    }
+
+    fn wake(&mut self, at: usize, address: u64) {
+        let of = self.model.minipage_of(address);
+        let one = self.model.bug == Some(MemoryBug::WakeOne);
+        let ops = &self.model.nodes[at];
+        self.node(at, |node| {
+            if let Some(of) = of {
+                node.upgrading &= !(1 << of);
+                node.prefetched &= !(1 << of);
+            }
+            let mut woken = 0;
+            for (thread, ops) in node.threads.iter_mut().zip(ops) {
+                if let Phase::Waits { asked } = thread.phase
+                    && of == Some(minipage(ops[thread.done]))
+                    && (woken == 0 || !one)
+                {
+                    thread.phase = Phase::Woken { asked };
+                    woken += 1;
+                }
+            }
+        });
+    }
+
+    /// Whether a writer of a minipage is alone.
+    fn look(&mut self, of: usize) {
+        let may = |at: usize| self.moment.nodes[at].copies[of].0;
+        let all = 0..self.moment.nodes.len();
+        let writers = all.clone().filter(|at| may(*at) == Permission::Write);
+        let readers = all.filter(|at| may(*at) >= Permission::Read);
+        if writers.count() > 0 && readers.count() > 1 {
+            self.fault(MemoryFault::NotAlone);
+        }
+    }
+
+    fn compute(&mut self, at: usize, number: usize, at_once: bool) {
+        let Thread { done, phase, .. } = self.moment.nodes[at].threads[number];
+        let op = self.model.nodes[at][number][done];
+        let of = minipage(op);
+        let address = self.model.address(of);
+        if let Phase::Woken { asked } = phase {
+            let state = self.moment.nodes[at].machine.state(address);
+            let gone = state == RequestState::Gone;
+            if gone && !self.is_freeing(of) {
+                self.fault(MemoryFault::WrongFree);
+            }
+            let freed = asked && matches!(op, MemoryOp::Free(_));
+            if freed && !gone {
+                self.frees(of);
+            }
+            if at_once && !gone {
+                self.access(at, number, op);
+            }
+            self.at(at, |node, out| {
+                node.machine.goes_on(address, out);
+                let thread = &mut node.threads[number];
+                thread.phase = Phase::Computes;
+                thread.slow |= !at_once;
+                thread.done += usize::from(gone || freed);
+            });
+            return;
+        }
+        if self.access(at, number, op) {
+            return;
+        }
+        match op {
+            MemoryOp::Read(_) => self.asks(at, number, MemoryOperation::Read),
+            MemoryOp::Write(_) => self.asks(at, number, MemoryOperation::Write),
+            MemoryOp::Free(_) => self.asks(at, number, MemoryOperation::Free),
+            MemoryOp::Prefetch(_) => {
+                self.at(at, |node, out| {
+                    let read = MemoryOperation::Read;
+                    if node.machine.access(address, read, false, out) == Accessed::Asked {
+                        node.prefetched |= 1 << of;
+                    }
+                });
+                self.over(at, number);
+            }
+            MemoryOp::Push(_) => {
+                self.at(at, |node, out| node.machine.push(address, out));
+                self.over(at, number);
+            }
+        }
+    }
+
+    /// A thread reads or writes, if it may.
+    fn access(&mut self, at: usize, number: usize, op: MemoryOp) -> bool {
+        let of = minipage(op);
+        let (permission, value) = self.moment.nodes[at].copies[of];
+        match op {
+            MemoryOp::Read(_) if permission >= Permission::Read => {
+                if value != self.moment.latest[of].0 {
+                    self.fault(MemoryFault::Stale);
+                }
+            }
+            MemoryOp::Write(_) if permission == Permission::Write => {
+                self.moment.writes += 1;
+                let value = self.moment.writes;
+                self.moment.latest[of].0 = value;
+                self.node(at, |node| node.copies[of].1 = value);
+            }
+            _ => return false,
+        }
+        self.over(at, number);
+        true
+    }
+
+    /// A thread faults.
+    fn asks(&mut self, at: usize, number: usize, operation: MemoryOperation) {
+        let of = minipage(self.model.nodes[at][number][self.moment.nodes[at].threads[number].done]);
+        let address = self.model.address(of);
+        self.at(at, |node, out| {
+            let accessed = node.machine.access(address, operation, true, out);
+            let asked = match accessed {
+                // The permission is on its way to the threads.
+                Accessed::Permitted => return,
+                accessed => accessed == Accessed::Asked,
+            };
+            let writes = operation == MemoryOperation::Write;
+            let has_copy = node.copies[of].0 == Permission::Read;
+            node.upgrading |= u8::from(asked && writes && has_copy) << of;
+            let state = node.machine.state(address);
+            node.threads[number].phase = match state {
+                RequestState::Waits => Phase::Waits { asked },
+                RequestState::Over | RequestState::Gone => Phase::Woken { asked },
+            };
+        });
+    }
+
+    /// Whether some thread frees a minipage, or has.
+    fn is_freeing(&self, of: usize) -> bool {
+        let mut nodes = self.moment.nodes.iter().zip(&self.model.nodes);
+        nodes.any(|(node, ops)| {
+            let mut threads = node.threads.iter().zip(ops);
+            threads.any(|(thread, ops)| {
+                let begun = thread.done + usize::from(thread.phase != Phase::Computes);
+                ops[..begun].contains(&MemoryOp::Free(of))
+            })
+        })
+    }
+
+    fn frees(&mut self, of: usize) {
+        self.moment.latest[of].1 = true;
+        let has = |node: &Sealed<Node>| node.copies[of].0 != Permission::Nothing;
+        if self.moment.nodes.iter().any(has) {
+            self.fault(MemoryFault::WrongFree);
+        }
+    }
+
+    fn over(&mut self, at: usize, number: usize) {
+        self.node(at, |node| node.threads[number].done += 1);
+    }
+}
+
+/// Whether a command takes a permission away, or leaves less.
+fn revokes(command: &MemoryCommand) -> bool {
+    match command {
+        MemoryCommand::Permit { permission, .. } => *permission != Permission::Write,
+        _ => false,
+    }
+}
+
+fn minipage(op: MemoryOp) -> usize {
+    match op {
+        MemoryOp::Read(of)
+        | MemoryOp::Write(of)
+        | MemoryOp::Prefetch(of)
+        | MemoryOp::Push(of)
+        | MemoryOp::Free(of) => of,
+    }
+}
+
+impl MemoryModel {
+    /// The address of a minipage: each is the only one of its manager's window, or the next on its
+    /// page.
+    fn address(&self, of: usize) -> u64 {
+        let manager = self.managers[of];
+        let before = self.managers[..of].iter().filter(|it| **it == manager);
+        let window = (OBJECT / self.nodes.len() as u64) >> 12 << 12;
+        manager as u64 * window + before.count() as u64 * ((1 << 36) + 8)
+    }
+
+    fn minipage_of(&self, address: u64) -> Option<usize> {
+        (0..self.managers.len()).find(|of| self.address(*of) == address)
+    }
+
+    fn is_over(&self, moment: &Moment) -> bool {
+        let mut nodes = moment.nodes.iter().zip(&self.nodes);
+        nodes.all(|(node, ops)| {
+            let mut threads = node.threads.iter().zip(ops);
+            threads.all(|(thread, ops)| thread.done == ops.len())
+        })
+    }
+
+    /// What is wrong where nothing can happen any more.
+    fn at_rest(&self, moment: &Moment) -> Option<MemoryFault> {
+        let carried_out = |node: &Sealed<Node>| node.commands.is_empty();
+        if !moment.parcels.is_empty() || !moment.nodes.iter().all(carried_out) {
+            return None;
+        }
+        if !self.is_over(moment) {
+            let mut woken = moment
+                .nodes
+                .iter()
+                .zip(&self.nodes)
+                .flat_map(|(node, ops)| {
+                    let threads = node.threads.iter().zip(ops);
+                    threads.map(|(thread, ops)| {
+                        !matches!(thread.phase, Phase::Waits { .. }) && thread.done < ops.len()
+                    })
+                });
+            return (!woken.any(|goes_on| goes_on)).then_some(MemoryFault::Stuck);
+        }
+        let has = |node: usize, of: usize| moment.nodes[node].copies[of].0 >= Permission::Read;
+        let agrees = |of: usize| {
+            let manager = &moment.nodes[self.managers[of]].machine;
+            let copies = manager.copies_at_rest(self.address(of));
+            let all = 0..self.nodes.len();
+            let readers = all.filter(|node| has(*node, of)).map(NodeId::at);
+            copies.is_none_or(|copies| copies == readers.collect::<Vec<_>>())
+        };
+        let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
+        let sound = rests && (0..self.managers.len()).all(agrees);
+        (!sound).then_some(MemoryFault::WrongCopies)
+    }
+
+    /// Whether a moment shows this.
+    fn shows(&self, moment: &Moment, sight: MemorySight) -> bool {
+        let mut nodes = moment.nodes.iter().zip(&self.nodes);
+        nodes.any(|(node, ops)| {
+            // Minipages for which threads wait, and whether to write them.
+            let waits = |thread: &Thread, ops: &Vec<MemoryOp>| match thread.phase {
+                Phase::Waits { .. } => Some(ops[thread.done]),
+                _ => None,
+            };
+            let threads = || node.threads.iter().zip(ops);
+            let waiting: Vec<MemoryOp> = threads()
+                .filter_map(|(thread, ops)| waits(thread, ops))
+                .collect();
+            let has = |op: &MemoryOp, least| node.copies[minipage(*op)].0 >= least;
+            match sight {
+                MemorySight::QueueOfTwo => node.machine.longest_queue() >= 2,
+                MemorySight::UpgradeLostCopy => waiting.iter().any(|op| {
+                    let of = minipage(*op);
+                    node.upgrading & (1 << of) != 0 && node.copies[of].0 == Permission::Nothing
+                }),
+                MemorySight::ReadJoinedByWrite => {
+                    let reads = |op: &MemoryOp| matches!(op, MemoryOp::Read(_));
+                    let writes = |op: &MemoryOp| matches!(op, MemoryOp::Write(_));
+                    waiting.iter().any(reads) && waiting.iter().any(writes)
+                }
+                MemorySight::PushOntoRequest => waiting
+                    .iter()
+                    .any(|op| matches!(op, MemoryOp::Read(_)) && has(op, Permission::Read)),
+                MemorySight::PrefetchJoined => {
+                    let ahead = |op: &MemoryOp| node.prefetched & (1 << minipage(*op)) != 0;
+                    waiting.iter().any(ahead)
+                }
+                MemorySight::FreeAgainstRequest => threads().any(|(thread, ops)| {
+                    let woken = matches!(thread.phase, Phase::Woken { .. });
+                    let address = |op: &MemoryOp| self.address(minipage(*op));
+                    let state = |op| node.machine.state(address(op));
+                    woken && ops.get(thread.done).map(state) == Some(RequestState::Gone)
+                }),
+            }
+        })
+    }
+
+    /// Takes every step from every state, until the first fault.
+    pub fn explore(self) -> MemoryFound {
+        let end = HasDiscoveries::AnyFailures;
+        let checker = self.checker().threads(2).finish_when(end);
+        let checker = checker.spawn_dfs().join();
+        let discoveries = checker.discoveries();
+        let fault = MemoryFault::ALL.into_iter().find_map(|fault| {
+            let path = discoveries.get(fault.property())?;
+            let mut way = String::new();
+            for (number, action) in path.clone().into_actions().iter().enumerate() {
+                way += &format!("{number:4} {action:?}\n");
+            }
+            Some((fault, format!("{way}{:?}", path.last_state())))
+        });
+        let seen = MemorySight::ALL.into_iter();
+        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
+        MemoryFound {
+            states: checker.unique_state_count(),
+            fault,
+            seen: seen.collect(),
+        }
+    }
+}
+
+/// The result of an exploration.
+pub struct MemoryFound {
+    /// Different states.
+    pub states: usize,
+    /// The property that fails, with the way to it.
+    pub fault: Option<(MemoryFault, String)>,
+    /// What was seen in some run.
+    pub seen: Vec<MemorySight>,
+}
+
+impl Model for MemoryModel {
+    type State = Moment;
+    type Action = Happening;
+
+    fn init_states(&self) -> Vec<Moment> {
+        let nodes = self.nodes.len();
+        let node = |me: usize| {
+            let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
+            let copy = |(of, manager): (usize, &usize)| {
+                if *manager != me {
+                    return (Permission::Nothing, 0);
+                }
+                let run = machine.allocate(1, 8, 8).expect("there is room");
+                assert_eq!(run.at, self.address(of));
+                (Permission::Write, 0)
+            };
+            let copies = self.managers.iter().enumerate().map(copy).collect();
+            let (done, phase, slow) = (0, Phase::Computes, false);
+            Node {
+                machine,
+                copies,
+                commands: VecDeque::new(),
+                came: None,
+                threads: vec![Thread { done, phase, slow }; self.nodes[me].len()],
+                prefetched: 0,
+                upgrading: 0,
+            }
+        };
+        vec![Moment {
+            nodes: (0..nodes).map(|me| Sealed::new(node(me))).collect(),
+            parcels: Vec::new(),
+            latest: vec![(0, false); self.managers.len()],
+            writes: 0,
+            late: None,
+            fault: None,
+        }]
+    }
+
+    fn actions(&self, moment: &Moment, actions: &mut Vec<Happening>) {
+        if moment.fault.is_some() {
+            return;
+        }
+        for (at, node) in moment.nodes.iter().enumerate() {
+            if let Some(command) = node.commands.front() {
+                actions.push(Happening::CarryOut(at, format!("{command:?}")));
+            }
+            for (number, thread) in node.threads.iter().enumerate() {
+                let Some(op) = self.nodes[at][number].get(thread.done) else {
+                    continue;
+                };
+                let permission = node.copies[minipage(*op)].0;
+                let hits = match op {
+                    MemoryOp::Read(_) => permission >= Permission::Read,
+                    MemoryOp::Write(_) => permission == Permission::Write,
+                    _ => false,
+                };
+                // The machine takes one step after the other.
+                let goes_on = match thread.phase {
+                    Phase::Computes => hits || node.commands.is_empty(),
+                    Phase::Woken { .. } => node.commands.is_empty(),
+                    Phase::Waits { .. } => false,
+                };
+                if goes_on {
+                    actions.push(Happening::Compute(at, number, true));
+                }
+                if goes_on && matches!(thread.phase, Phase::Woken { .. }) && !thread.slow {
+                    actions.push(Happening::Compute(at, number, false));
+                }
+            }
+        }
+        for (place, parcel) in moment.parcels.iter().enumerate() {
+            let again = place > 0 && moment.parcels[place - 1] == *parcel;
+            let takes = moment.nodes[parcel.to.index()].commands.is_empty();
+            if takes && !again {
+                let Parcel {
+                    from, to, message, ..
+                } = &**parcel;
+                let words = format!("{from:?} -> {to:?}: {message:?}");
+                actions.push(Happening::Deliver(place, words));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
+        let mut step = Step {
+            model: self,
+            moment: last.clone(),
+        };
+        match action {
+            Happening::Compute(at, thread, at_once) => step.compute(at, thread, at_once),
+            Happening::CarryOut(at, _) => step.goes_on(at),
+            Happening::Deliver(place, _) => step.deliver(place),
+        }
+        if step.moment.fault.is_none() {
+            step.moment.fault = self.at_rest(&step.moment);
+        }
+        Some(step.moment)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let never = |fault: MemoryFault| -> fn(&MemoryModel, &Moment) -> bool {
+            match fault {
+                MemoryFault::NotAlone => |_, m| m.fault != Some(MemoryFault::NotAlone),
+                MemoryFault::Stale => |_, m| m.fault != Some(MemoryFault::Stale),
+                MemoryFault::Refused => |_, m| m.fault != Some(MemoryFault::Refused),
+                MemoryFault::Stuck => |_, m| m.fault != Some(MemoryFault::Stuck),
+                MemoryFault::WrongCopies => |_, m| m.fault != Some(MemoryFault::WrongCopies),
+                MemoryFault::WrongFree => |_, m| m.fault != Some(MemoryFault::WrongFree),
+            }
+        };
+        let shows = |sight: MemorySight| -> fn(&MemoryModel, &Moment) -> bool {
+            match sight {
+                MemorySight::UpgradeLostCopy => |it, m| it.shows(m, MemorySight::UpgradeLostCopy),
+                MemorySight::QueueOfTwo => |it, m| it.shows(m, MemorySight::QueueOfTwo),
+                MemorySight::ReadJoinedByWrite => {
+                    |it, m| it.shows(m, MemorySight::ReadJoinedByWrite)
+                }
+                MemorySight::PushOntoRequest => |it, m| it.shows(m, MemorySight::PushOntoRequest),
+                MemorySight::PrefetchJoined => |it, m| it.shows(m, MemorySight::PrefetchJoined),
+                MemorySight::FreeAgainstRequest => {
+                    |it, m| it.shows(m, MemorySight::FreeAgainstRequest)
+                }
+            }
+        };
+        let faults = MemoryFault::ALL.into_iter();
+        let faults = faults.map(|fault| Property::always(fault.property(), never(fault)));
+        let sights = MemorySight::ALL.into_iter();
+        let sights = sights.map(|sight| Property::sometimes(sight.property(), shows(sight)));
+        faults.chain(sights).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! Raw memory: every run of small programs over Millipage's machines.
+
+use conformance::model::memory::MemoryOp::{self, Free, Prefetch, Push, Read, Write};
+use conformance::model::memory::{MemoryBug, MemoryFault, MemoryModel, MemorySight};
+
+/// A program of nodes, each of threads; the minipages have these managers.
+fn program<const N: usize>(managers: &[usize], nodes: [&[&[MemoryOp]]; N]) -> MemoryModel {
+    let threads = |threads: &[&[MemoryOp]]| threads.iter().map(|ops| ops.to_vec()).collect();
+    MemoryModel {
+        managers: managers.to_vec(),
+        nodes: nodes.into_iter().map(threads).collect(),
+        bug: None,
+    }
+}
+
+#[track_caller]
+fn sound(model: MemoryModel, sights: &[MemorySight]) {
+    let words = format!("{:?}", model.nodes);
+    let found = model.explore();
+    println!("{words}: {} states, {:?}", found.states, found.seen);
+    if let Some((fault, way)) = found.fault {
+        panic!("{words}: {fault:?}\n{way}");
+    }
+    for sight in sights {
+        assert!(
+            found.seen.contains(sight),
+            "{words} does not show {sight:?}"
+        );
+    }
+}
+
+#[track_caller]
+fn caught(bug: MemoryBug, expected: MemoryFault, model: MemoryModel) {
+    let bug = Some(bug);
+    let found = MemoryModel { bug, ..model }.explore();
+    let fault = found.fault.map(|(fault, _)| fault);
+    assert_eq!(fault, Some(expected), "{bug:?}");
+    println!("{bug:?} is caught within {} states", found.states);
+}
+
+#[test]
+fn two_nodes_of_two_threads_share_two_minipages() {
+    let reads: &[MemoryOp] = &[Read(0)];
+    let crosses: [&[&[MemoryOp]]; 2] = [&[&[Write(0), Read(1)], reads], &[&[Write(1), Read(0)]]];
+    sound(program(&[0, 1], crosses), &[]);
+    let other: &[&[MemoryOp]] = &[&[Write(1)], &[Read(0)]];
+    sound(
+        program(&[0, 1], [&[&[Write(0), Read(1)], &[Read(0)]], other]),
+        &[],
+    );
+    let joins: &[&[MemoryOp]] = &[&[Read(0), Write(0)], &[Write(0)]];
+    sound(
+        program(&[0], [&[&[Write(0)]], joins]),
+        &[MemorySight::ReadJoinedByWrite],
+    );
+}
+
+#[test]
+#[ignore = "too long for every change: the programs above are parts of these; cargo test -p \
+            conformance --release --test models memory -- --ignored"]
+fn two_nodes_of_two_threads_write_and_read_two_minipages() {
+    let both: &[&[MemoryOp]] = &[&[Write(0), Read(1)], &[Write(1)]];
+    let other: &[&[MemoryOp]] = &[&[Write(1), Read(0)], &[Write(0)]];
+    sound(program(&[0, 1], [both, other]), &[]);
+}
+
+#[test]
+fn three_nodes_share_one_minipage() {
+    let reads: &[&[MemoryOp]] = &[&[Read(0)]];
+    let writes: &[&[MemoryOp]] = &[&[Write(0)]];
+    let upgrades: &[&[MemoryOp]] = &[&[Read(0), Write(0)]];
+    let lost = [MemorySight::UpgradeLostCopy];
+    sound(program(&[0], [upgrades, upgrades, upgrades]), &lost);
+    let pushes: &[&[MemoryOp]] = &[&[Write(0), Push(0)]];
+    sound(
+        program(&[0], [reads, pushes, upgrades]),
+        &[MemorySight::PushOntoRequest],
+    );
+    let ahead: &[&[MemoryOp]] = &[&[Prefetch(0), Read(0)]];
+    sound(
+        program(&[0], [writes, ahead, upgrades]),
+        &[MemorySight::PrefetchJoined],
+    );
+    let frees: &[&[MemoryOp]] = &[&[Write(0), Free(0)]];
+    sound(
+        program(&[0], [reads, frees, upgrades]),
+        &[MemorySight::FreeAgainstRequest],
+    );
+}
+
+#[test]
+fn two_requests_wait_for_one_minipage() {
+    let writes: &[&[MemoryOp]] = &[&[Write(0)]];
+    sound(
+        program(&[0], [writes, writes, writes, writes]),
+        &[MemorySight::QueueOfTwo],
+    );
+}
+
+#[test]
+fn planted_bugs_are_caught() {
+    let reads: &[&[MemoryOp]] = &[&[Read(0)]];
+    let both: &[&[MemoryOp]] = &[&[Read(0), Write(0)]];
+    let three = || program(&[0], [reads, both, both]);
+    for (bug, fault) in [
+        (MemoryBug::SkipInvalidation, MemoryFault::NotAlone),
+        (MemoryBug::AnswerBeforeRevoking, MemoryFault::NotAlone),
+        (MemoryBug::ForgetReader, MemoryFault::NotAlone),
+        (MemoryBug::StayWritable, MemoryFault::NotAlone),
+        (MemoryBug::ServeTwo, MemoryFault::Refused),
+        (MemoryBug::SkipAck, MemoryFault::Refused),
+        (MemoryBug::GrantWithoutCopy, MemoryFault::Refused),
+        (MemoryBug::InstallWritable, MemoryFault::NotAlone),
+    ] {
+        caught(bug, fault, three());
+    }
+    // A write between the two is lost. Where bytes go on before the permission is gone, two nodes
+    // may have it as well: whichever shows first.
+    let writer: &[&[MemoryOp]] = &[&[Write(0), Write(0)]];
+    let reread = || program(&[0], [writer, &[&[Read(0), Read(0)]]]);
+    caught(
+        MemoryBug::ReadBeforeRevoking,
+        MemoryFault::NotAlone,
+        reread(),
+    );
+    caught(MemoryBug::LateData, MemoryFault::NotAlone, reread());
+    let pushes: &[&[MemoryOp]] = &[&[Write(0), Push(0), Write(0)]];
+    let late = program(&[0], [reads, pushes, reads]);
+    caught(MemoryBug::ForgetPushed, MemoryFault::Refused, late);
+    let ahead = program(&[0], [both, &[&[Prefetch(0), Read(0)]]]);
+    caught(MemoryBug::ForgetPrefetch, MemoryFault::Refused, ahead);
+    let together = program(&[0], [&[&[Write(0)]], &[&[Read(0)], &[Read(0)]]]);
+    caught(MemoryBug::WakeOne, MemoryFault::Stuck, together);
+    let frees = program(&[0], [reads, &[&[Write(0), Free(0)]]]);
+    caught(MemoryBug::FreeWithCopy, MemoryFault::WrongFree, frees);
+}

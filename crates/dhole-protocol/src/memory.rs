@@ -1,0 +1,456 @@
+//! Raw shared memory in units of any size: Millipage's thin protocol (MultiView and Millipage,
+//! section 3.3).
+//!
+//! A [`Millipage`] is one node's part. It keeps *minipages* sequentially consistent: at any time
+//! several nodes may read one, or a single node may read and write it. Each minipage has a
+//! *manager*, the node that allocated it. A node that lacks a permission asks the manager by the
+//! address alone. The manager knows which minipage that is, and who has copies. It lets a holder
+//! send its copy to the asker directly, and takes other copies away where the asker writes.
+//!
+//! The manager has one *operation* on a minipage at a time; further requests wait in its queue, and
+//! nowhere else. An operation has a number, and ends when the asker acknowledges it. So all
+//! messages in flight about a minipage belong to one operation, and the machine relies on no order
+//! of messages. A node that is asked for a copy has one, and answers at once.
+//!
+//! ```
+//! use dhole_model::NodeId;
+//! use dhole_protocol::memory::{
+//!     Accessed, MemoryCommand, MemoryOperation, Millipage, Permission,
+//! };
+//!
+//! let mut nodes = [0, 1].map(|node| Millipage::new(NodeId(node), 2, 1 << 30, 16));
+//! let mut out = Vec::new();
+//! // Node 0 allocates a minipage and manages it. Node 1 reads it, and asks node 0.
+//! let run = nodes[0].allocate(1, 256, 8)?;
+//! let accessed = nodes[1].access(run.at, MemoryOperation::Read, true, &mut out);
+//! assert_eq!(accessed, Accessed::Asked);
+//! let Some(MemoryCommand::Send { to, message }) = out.pop() else { panic!() };
+//! // Node 0 may only read its copy from here on, before it sends it.
+//! nodes[to.index()].deliver(NodeId(1), message, 0, &mut out).unwrap();
+//! assert!(matches!(&out[..], [
+//!     MemoryCommand::Permit { permission: Permission::Read, .. },
+//!     MemoryCommand::SendBytes { to: NodeId(1), .. },
+//! ]));
+//! # Ok::<(), dhole_protocol::memory::MinipageRefusal>(())
+//! ```
+
+mod command;
+mod holder;
+mod manager;
+mod message;
+mod minipage;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use dhole_model::NodeId;
+
+use crate::error::ProtocolError;
+use manager::Managed;
+use minipage::{first_of_page, offset_of};
+use table::Table;
+
+pub use command::{MemoryCommand, MemoryEffects, Permission};
+pub use message::{MemoryKind, MemoryMessage, MemoryOperation};
+pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
+pub use table::{MinipageRefusal, MinipageRun};
+
+/// Most requests of a node that have no thread that waits for them, and are not answered yet.
+pub const MOST_PREFETCHES: usize = 1024;
+
+/// With copies of so many minipages a node takes none that is pushed to it.
+const MOST_HELD: usize = 1 << 24;
+
+/// One node's part of the memory.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Millipage {
+    me: NodeId,
+    nodes: usize,
+    /// Bytes of the memory object.
+    object_bytes: u64,
+    /// Bytes of each node's part of it.
+    window_bytes: u64,
+    views: u64,
+    /// What this node manages.
+    table: Table,
+    /// By address: those that some node has used.
+    managed: BTreeMap<u64, Managed>,
+    /// What the threads of this node may do, by the addresses of minipages; nothing elsewhere.
+    held: BTreeMap<u64, Held>,
+    /// What this node has asked for, by the addresses of pages.
+    asked: BTreeMap<u64, Asked>,
+    /// How many of those no thread waits for.
+    prefetches: usize,
+    /// Minipages that this node pushes, until the push begins.
+    pushing: BTreeSet<u64>,
+    tickets: u32,
+    /// What this node says to itself within a step.
+    own: VecDeque<MemoryMessage>,
+}
+
+/// A minipage of which this node has a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Held {
+    minipage: Minipage,
+    permission: Permission,
+}
+
+/// What this node has asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Asked {
+    ticket: u32,
+    operation: MemoryOperation,
+    /// Whether a thread waits for it.
+    waits: bool,
+    answer: Option<Answer>,
+}
+
+/// The answer to a request, which no thread has taken yet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Answer {
+    /// The permission, and what is to be acknowledged.
+    Granted(Option<MemoryMessage>),
+    /// Nothing is allocated there.
+    Gone,
+}
+
+/// What comes of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Accessed {
+    /// It may be made. It was permitted before, and is [permitted](MemoryCommand::Permit) again.
+    Permitted,
+    /// It was asked for.
+    Asked,
+    /// Something on the same page was asked for before, which is not answered.
+    Joined,
+    /// No thread waits, and too many requests are under way.
+    Dropped,
+}
+
+/// How a request stands, for a thread that waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RequestState {
+    /// It is not answered.
+    Waits,
+    /// The thread tries its access again.
+    Over,
+    /// Nothing is allocated at the address, or no longer.
+    Gone,
+}
+
+impl Millipage {
+    /// The part of node `me` of `nodes`, of a memory object of so many bytes, which `views` views
+    /// show. Each node manages an equal part of it.
+    ///
+    /// # Panics
+    /// When there is not a page for each node, no view, or a view is larger than 2^36 bytes.
+    pub fn new(me: NodeId, nodes: usize, object_bytes: u64, views: u64) -> Millipage {
+        let window_bytes = first_of_page(object_bytes / nodes as u64);
+        let fits = window_bytes > 0 && object_bytes <= 1 << VIEW_BITS;
+        let has_views = (1..=1 << (64 - VIEW_BITS)).contains(&views);
+        assert!(fits && has_views, "{object_bytes} bytes in {views} views");
+        let start = window_bytes * me.index() as u64;
+        Millipage {
+            me,
+            nodes,
+            object_bytes,
+            window_bytes,
+            views,
+            table: Table::new(start..start + window_bytes, views),
+            managed: BTreeMap::new(),
+            held: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            prefetches: 0,
+            pushing: BTreeSet::new(),
+            tickets: 0,
+            own: VecDeque::new(),
+        }
+    }
+
+    /// Allocates `count` minipages of so many bytes, which begin at multiples of `align`. This node
+    /// manages them. Their bytes are zero.
+    ///
+    /// # Errors
+    /// [`MinipageRefusal`]; nothing is allocated then.
+    pub fn allocate(
+        &mut self,
+        count: u64,
+        bytes: u64,
+        align: u64,
+    ) -> Result<MinipageRun, MinipageRefusal> {
+        self.table.allocate(count, bytes, align)
+    }
+
+    /// Most minipages of this node that lie on one page: so many views they need.
+    pub fn views_used(&self) -> u64 {
+        self.table.views_used()
+    }
+
+    /// Bytes of the memory object that this node has allocated, by whole pages.
+    pub fn allocated_bytes(&self) -> u64 {
+        self.table.taken()
+    }
+
+    /// Who manages the minipage at an address, if anybody does.
+    pub fn manager_of(&self, address: u64) -> Option<NodeId> {
+        let node = (offset_of(address) / self.window_bytes) as usize;
+        let has_view = address >> VIEW_BITS < self.views;
+        (node < self.nodes && has_view).then(|| NodeId::at(node))
+    }
+
+    /// A thread of this node wants to read or write at an address, or to free what is there. It may
+    /// wait for that (`waits`) until its [`state`](Millipage::state) is another, and tries again.
+    /// A request for which no thread waits is dropped where [`MOST_PREFETCHES`] are under way.
+    pub fn access(
+        &mut self,
+        address: u64,
+        operation: MemoryOperation,
+        waits: bool,
+        out: &mut impl MemoryEffects,
+    ) -> Accessed {
+        if let Some(held) = self.held_at(address)
+            && needed(operation).is_some_and(|needed| held.permission >= needed)
+        {
+            let Held {
+                minipage,
+                permission,
+            } = held;
+            out.does(MemoryCommand::Permit {
+                minipage,
+                permission,
+            });
+            return Accessed::Permitted;
+        }
+        let page = first_of_page(address);
+        if let Some(asked) = self.asked.get_mut(&page) {
+            if waits && !asked.waits {
+                asked.waits = true;
+                self.prefetches -= 1;
+            }
+            return Accessed::Joined;
+        }
+        if !waits && self.prefetches >= MOST_PREFETCHES {
+            return Accessed::Dropped;
+        }
+        self.prefetches += usize::from(!waits);
+        let ticket = self.next_ticket();
+        let answer = None;
+        let asked = Asked {
+            ticket,
+            operation,
+            waits,
+            answer,
+        };
+        self.asked.insert(page, asked);
+        self.ask(address, operation, ticket, out);
+        self.own_messages(out);
+        Accessed::Asked
+    }
+
+    /// This node has written a minipage, and wants all others to have a copy. Nothing happens
+    /// where it has no copy itself, or has pushed the minipage and that has not begun.
+    pub fn push(&mut self, address: u64, out: &mut impl MemoryEffects) {
+        let Some(Held { minipage, .. }) = self.held_at(address) else {
+            return;
+        };
+        if self.nodes > 1 && self.pushing.insert(minipage.at) {
+            let ticket = self.next_ticket();
+            self.ask(minipage.at, MemoryOperation::Push, ticket, out);
+            self.own_messages(out);
+        }
+    }
+
+    fn next_ticket(&mut self) -> u32 {
+        self.tickets = self.tickets.wrapping_add(1);
+        self.tickets
+    }
+
+    /// Asks the manager of an address, if it has one.
+    fn ask(
+        &mut self,
+        address: u64,
+        operation: MemoryOperation,
+        ticket: u32,
+        out: &mut impl MemoryEffects,
+    ) {
+        let message = MemoryMessage {
+            kind: MemoryKind::Request,
+            operation,
+            asker: self.me,
+            number: 0,
+            ticket,
+            address,
+            minipage: Minipage { at: 0, bytes: 0 },
+        };
+        match self.manager_of(address) {
+            Some(manager) => self.send(manager, message, out),
+            None => {
+                let kind = MemoryKind::Gone;
+                self.own.push_back(MemoryMessage { kind, ..message });
+            }
+        }
+    }
+
+    /// How the request stands that a thread has made, or joined, for an address.
+    pub fn state(&self, address: u64) -> RequestState {
+        let asked = self.asked.get(&first_of_page(address));
+        match asked.map(|asked| asked.answer) {
+            Some(None) => RequestState::Waits,
+            Some(Some(Answer::Gone)) => RequestState::Gone,
+            Some(Some(Answer::Granted(_))) | None => RequestState::Over,
+        }
+    }
+
+    /// A thread that waited for something at an address is about to go on: the manager hears that
+    /// the operation is over, unless it has.
+    pub fn goes_on(&mut self, address: u64, out: &mut impl MemoryEffects) {
+        let page = first_of_page(address);
+        let Some(asked) = self.asked.get(&page).filter(|it| it.answer.is_some()) else {
+            return;
+        };
+        let granted = match asked.answer {
+            Some(Answer::Granted(acknowledged)) => acknowledged,
+            _ => None,
+        };
+        self.asked.remove(&page);
+        if let Some(message) = granted {
+            self.acknowledge(message, out);
+            self.own_messages(out);
+        }
+    }
+
+    /// Takes a message, which came with so many bytes.
+    ///
+    /// # Errors
+    /// [`ProtocolError::BadMessage`]: no sound node says this. Nothing has changed.
+    pub fn deliver(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        payload: usize,
+        out: &mut impl MemoryEffects,
+    ) -> Result<(), ProtocolError> {
+        self.sound(from, &message, payload)
+            .and_then(|()| self.take(from, message, out))
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        self.own_messages(out);
+        Ok(())
+    }
+
+    /// Whether a message makes sense, whatever has happened.
+    fn sound(
+        &self,
+        from: NodeId,
+        message: &MemoryMessage,
+        payload: usize,
+    ) -> Result<(), &'static str> {
+        if message.payload_bytes() != payload as u64 {
+            return Err("a minipage with more bytes, or fewer, than it has");
+        }
+        let MemoryMessage {
+            kind,
+            minipage,
+            address,
+            ..
+        } = message;
+        let names = !matches!(
+            kind,
+            MemoryKind::Request | MemoryKind::Gone | MemoryKind::Dropped
+        );
+        if !names {
+            return Ok(());
+        }
+        // Only an address within the views is counted on from.
+        let is_one = minipage.is_within(self.object_bytes, self.views) && {
+            let last = minipage.at + u64::from(minipage.bytes - 1);
+            minipage.covers(*address) && self.manager_of(last) == self.manager_of(minipage.at)
+        };
+        if !is_one {
+            return Err("a minipage that cannot be one, or is not at the address");
+        }
+        let manager = self.manager_of(minipage.at);
+        let gives = matches!(kind, MemoryKind::Data | MemoryKind::Grant);
+        match gives && manager == Some(self.me) {
+            true => self.gives_its_own(from, message),
+            false => Ok(()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Result<(), &'static str> {
+        match message.kind {
+            MemoryKind::Request => self.take_request(from, message, out),
+            MemoryKind::Forward => self.take_forward(from, message, out),
+            MemoryKind::Invalidate => self.take_invalidate(from, message, out),
+            MemoryKind::Invalidated => self.take_invalidated(from, message, out),
+            MemoryKind::Data => self.take_data(from, message, out),
+            MemoryKind::Grant => self.take_grant(from, message, out),
+            MemoryKind::Ack => self.take_ack(from, message, out),
+            MemoryKind::Gone => self.take_gone(from, message, out),
+            MemoryKind::Dropped => self.take_dropped(from, message),
+        }
+    }
+
+    /// Takes what this node has said to itself.
+    fn own_messages(&mut self, out: &mut impl MemoryEffects) {
+        while let Some(message) = self.own.pop_front() {
+            let taken = self.take(self.me, message, out);
+            taken.expect("what a node says to itself is sound");
+        }
+    }
+
+    fn send(&mut self, to: NodeId, message: MemoryMessage, out: &mut impl MemoryEffects) {
+        match to == self.me {
+            true => self.own.push_back(message),
+            false => out.does(MemoryCommand::Send { to, message }),
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let me = self.me;
+        (0..self.nodes)
+            .map(NodeId::at)
+            .filter(move |node| *node != me)
+    }
+
+    /// Who has copies of the minipage at an address, on its manager, once some node has used it and
+    /// where no operation is under way: for models and tests.
+    #[doc(hidden)]
+    pub fn copies_at_rest(&self, address: u64) -> Option<Vec<NodeId>> {
+        let minipage = self.table.find(address)?;
+        self.managed.get(&minipage.at)?.copies_at_rest()
+    }
+
+    /// How many requests wait for one minipage here, at most: for models and tests.
+    #[doc(hidden)]
+    pub fn longest_queue(&self) -> usize {
+        self.managed
+            .values()
+            .map(Managed::queued)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Whether the node waits for nothing and owes nobody anything: for models and tests.
+    #[doc(hidden)]
+    pub fn is_at_rest(&self) -> bool {
+        let works = |managed: &Managed| managed.copies_at_rest().is_none();
+        self.asked.is_empty()
+            && self.pushing.is_empty()
+            && self.prefetches == 0
+            && !self.managed.values().any(works)
+    }
+}
+
+/// What a thread must be permitted for an operation; more than there is where it must always ask.
+fn needed(operation: MemoryOperation) -> Option<Permission> {
+    match operation {
+        MemoryOperation::Read => Some(Permission::Read),
+        MemoryOperation::Write => Some(Permission::Write),
+        MemoryOperation::Push | MemoryOperation::Free => None,
+    }
+}

@@ -1,0 +1,62 @@
+//! What a step of the machine does.
+
+use dhole_model::NodeId;
+
+use super::message::MemoryMessage;
+use super::minipage::Minipage;
+
+/// What the threads of a node may do with a minipage.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Permission {
+    /// Nothing: an access faults.
+    Nothing,
+    /// Read it.
+    Read,
+    /// Read and write it.
+    Write,
+}
+
+/// What is to be done, in this order, before the node takes another step.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MemoryCommand {
+    /// Send a message.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        message: MemoryMessage,
+    },
+    /// Send a message with the bytes that its minipage has now.
+    SendBytes {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        message: MemoryMessage,
+    },
+    /// The bytes that came with the message are those of this minipage from here on.
+    Install(Minipage),
+    /// From here on all threads of the node may do this with a minipage, and no more.
+    Permit {
+        /// The minipage.
+        minipage: Minipage,
+        /// What they may do.
+        permission: Permission,
+    },
+    /// All threads go on that wait for something on the page of this address.
+    Wake {
+        /// The address.
+        address: u64,
+    },
+}
+
+/// The effects of a step of a node's part, in their order. The list of commands records them.
+pub trait MemoryEffects {
+    /// Carries one out, or records it.
+    fn does(&mut self, command: MemoryCommand);
+}
+
+impl MemoryEffects for Vec<MemoryCommand> {
+    fn does(&mut self, command: MemoryCommand) {
+        self.push(command);
+    }
+}

@@ -1,0 +1,232 @@
+//! A node's copies: what it may do, what it is asked for, and what it gets.
+
+use dhole_model::NodeId;
+
+use super::command::{MemoryCommand, MemoryEffects, Permission};
+use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
+use super::minipage::{MINIPAGE_PAGE, Minipage, first_of_page};
+use super::{Answer, Held, MOST_HELD, Millipage};
+
+type Taken = Result<(), &'static str>;
+
+impl Millipage {
+    /// The copy at an address, if there is one.
+    pub(super) fn held_at(&self, address: u64) -> Option<Held> {
+        let end = first_of_page(address).saturating_add(MINIPAGE_PAGE);
+        let (_, held) = self.held.range(..end).next_back()?;
+        Some(*held).filter(|held| held.minipage.covers(address))
+    }
+
+    fn permit(&mut self, minipage: Minipage, permission: Permission, out: &mut impl MemoryEffects) {
+        match permission {
+            Permission::Nothing => drop(self.held.remove(&minipage.at)),
+            _ => {
+                let held = Held {
+                    minipage,
+                    permission,
+                };
+                self.held.insert(minipage.at, held);
+            }
+        }
+        out.does(MemoryCommand::Permit {
+            minipage,
+            permission,
+        });
+    }
+
+    /// This node manages a minipage that nobody has used, and has its only copy.
+    pub(super) fn holds_unused(&mut self, minipage: Minipage) {
+        let permission = Permission::Write;
+        let held = Held {
+            minipage,
+            permission,
+        };
+        self.held.insert(minipage.at, held);
+    }
+
+    /// The copy of which the manager speaks.
+    fn managed_copy(&self, from: NodeId, minipage: Minipage) -> Result<Held, &'static str> {
+        if self.manager_of(minipage.at) != Some(from) {
+            return Err("what only the manager of a minipage says");
+        }
+        let held = self.held.get(&minipage.at).copied();
+        held.filter(|held| held.minipage == minipage)
+            .ok_or("a copy of a minipage is asked for, or taken away, where there is none")
+    }
+
+    pub(super) fn take_forward(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let minipage = message.minipage;
+        let held = self.managed_copy(from, minipage)?;
+        let (asker, operation) = (message.asker, message.operation);
+        let is_push = operation == MemoryOperation::Push;
+        if operation == MemoryOperation::Free || is_push != (asker == self.me) {
+            return Err("a copy of a minipage is asked for whoever has it");
+        }
+        // It is taken away, or made to stay as it is, before its bytes are read.
+        let kept = match operation {
+            MemoryOperation::Write => Permission::Nothing,
+            _ => Permission::Read,
+        };
+        if held.permission != kept {
+            self.permit(minipage, kept, out);
+        }
+        let kind = MemoryKind::Data;
+        let message = MemoryMessage { kind, ..message };
+        if !is_push {
+            out.does(MemoryCommand::SendBytes { to: asker, message });
+            return Ok(());
+        }
+        self.pushing.remove(&minipage.at);
+        for to in self.others() {
+            out.does(MemoryCommand::SendBytes { to, message });
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_invalidate(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        self.managed_copy(from, message.minipage)?;
+        self.permit(message.minipage, Permission::Nothing, out);
+        let kind = MemoryKind::Invalidated;
+        self.send(from, MemoryMessage { kind, ..message }, out);
+        Ok(())
+    }
+
+    pub(super) fn take_data(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let MemoryMessage {
+            operation,
+            minipage,
+            asker,
+            ..
+        } = message;
+        let has_copy = self.held.contains_key(&minipage.at);
+        let permission = match operation {
+            MemoryOperation::Push if asker == from => {
+                if !has_copy {
+                    if self.held.len() >= MOST_HELD {
+                        return Err("more copies of minipages than a node keeps");
+                    }
+                    out.does(MemoryCommand::Install(minipage));
+                    self.permit(minipage, Permission::Read, out);
+                }
+                self.acknowledge(message, out);
+                return Ok(());
+            }
+            MemoryOperation::Read => Permission::Read,
+            MemoryOperation::Write => Permission::Write,
+            MemoryOperation::Push | MemoryOperation::Free => {
+                return Err("bytes of a minipage that nobody is to have");
+            }
+        };
+        self.answered(&message)?;
+        if has_copy || from == self.me {
+            return Err("bytes of a minipage of which there is a copy");
+        }
+        out.does(MemoryCommand::Install(minipage));
+        self.permit(minipage, permission, out);
+        self.answer(message, Answer::Granted(Some(message)), out);
+        Ok(())
+    }
+
+    pub(super) fn take_grant(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let minipage = message.minipage;
+        self.answered(&message)?;
+        let acknowledged = match message.operation {
+            MemoryOperation::Free if self.manager_of(minipage.at) == Some(from) => None,
+            MemoryOperation::Read | MemoryOperation::Write => {
+                let held = self.managed_copy(from, minipage)?;
+                let permission = match message.operation {
+                    MemoryOperation::Write => Permission::Write,
+                    _ => held.permission,
+                };
+                self.permit(minipage, permission, out);
+                Some(message)
+            }
+            _ => return Err("a permission that nobody asks for, or not of the manager"),
+        };
+        self.answer(message, Answer::Granted(acknowledged), out);
+        Ok(())
+    }
+
+    pub(super) fn take_gone(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let manager = self.manager_of(message.address).unwrap_or(self.me);
+        self.answered(&message)?;
+        if manager != from {
+            return Err("what only the manager of a minipage says");
+        }
+        self.answer(message, Answer::Gone, out);
+        Ok(())
+    }
+
+    pub(super) fn take_dropped(&mut self, from: NodeId, message: MemoryMessage) -> Taken {
+        let is_manager = self.manager_of(message.address) == Some(from);
+        match is_manager && self.pushing.remove(&message.address) {
+            true => Ok(()),
+            false => Err("a push has come to nothing that there was not"),
+        }
+    }
+
+    /// Whether a message answers a request of this node.
+    fn answered(&self, message: &MemoryMessage) -> Taken {
+        let asked = self.asked.get(&first_of_page(message.address));
+        let is_answer = asked.is_some_and(|asked| {
+            let same = (asked.ticket, asked.operation) == (message.ticket, message.operation);
+            same && asked.answer.is_none() && message.asker == self.me
+        });
+        match is_answer {
+            true => Ok(()),
+            false => Err("an answer about a minipage to a question that was not asked"),
+        }
+    }
+
+    /// A request of this node has its answer. Where no thread waits for it, it is over.
+    fn answer(&mut self, message: MemoryMessage, answer: Answer, out: &mut impl MemoryEffects) {
+        let page = first_of_page(message.address);
+        let Some(asked) = self.asked.get_mut(&page) else {
+            return;
+        };
+        if asked.waits {
+            asked.answer = Some(answer);
+            let address = message.address;
+            out.does(MemoryCommand::Wake { address });
+            return;
+        }
+        self.asked.remove(&page);
+        self.prefetches -= 1;
+        if let Answer::Granted(Some(message)) = answer {
+            self.acknowledge(message, out);
+        }
+    }
+
+    /// The manager hears that an operation is over for this node.
+    pub(super) fn acknowledge(&mut self, message: MemoryMessage, out: &mut impl MemoryEffects) {
+        let kind = MemoryKind::Ack;
+        if let Some(manager) = self.manager_of(message.minipage.at) {
+            self.send(manager, MemoryMessage { kind, ..message }, out);
+        }
+    }
+}

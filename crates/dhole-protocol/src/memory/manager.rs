@@ -1,0 +1,284 @@
+//! The manager of minipages: who has copies, one operation at a time, and the queue of the others.
+
+use std::collections::VecDeque;
+
+use dhole_model::NodeId;
+
+use super::Millipage;
+use super::command::MemoryEffects;
+use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
+use super::minipage::{Minipage, first_of_page};
+use crate::node_set::NodeSet;
+
+type Taken = Result<(), &'static str>;
+
+/// What a manager knows of a minipage that some node has used.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Managed {
+    minipage: Minipage,
+    /// Who has copies.
+    copies: NodeSet,
+    /// Who had the only copy last.
+    owner: NodeId,
+    is_freed: bool,
+    /// Counts the operations.
+    number: u32,
+    work: Option<Work>,
+    queue: VecDeque<MemoryMessage>,
+}
+
+/// The operation that is under way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Work {
+    request: MemoryMessage,
+    /// Who sends its copy; the asker where its own is good.
+    source: NodeId,
+    /// Who is still to answer: that its copy is gone, or that it has what was pushed.
+    awaited: NodeSet,
+    /// Whether the asker, or those to whom is pushed, have yet to acknowledge.
+    is_forwarded: bool,
+}
+
+impl Managed {
+    fn new(minipage: Minipage, manager: NodeId) -> Managed {
+        let mut copies = NodeSet::default();
+        copies.insert(manager);
+        Managed {
+            minipage,
+            copies,
+            owner: manager,
+            is_freed: false,
+            number: 0,
+            work: None,
+            queue: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn copies_at_rest(&self) -> Option<Vec<NodeId>> {
+        let rests = self.work.is_none() && self.queue.is_empty();
+        rests.then(|| self.copies.iter().collect())
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether a message is about the operation that is under way.
+    fn is_about(&self, message: &MemoryMessage) -> bool {
+        let of = |message: &MemoryMessage| {
+            let MemoryMessage { number, ticket, .. } = *message;
+            (number, ticket, message.asker, message.operation)
+        };
+        let work = self.work.as_ref();
+        self.minipage == message.minipage
+            && work.is_some_and(|work| of(&work.request) == of(message))
+    }
+
+    /// A node with a copy, the last owner if it has one.
+    fn holder(&self) -> NodeId {
+        let owner = Some(self.owner).filter(|owner| self.copies.contains(*owner));
+        let holder = owner.or_else(|| self.copies.iter().next());
+        holder.expect("a minipage that is not freed has a copy")
+    }
+}
+
+/// The bytes of a request that say whether another one of the same node is the same.
+fn queued_as(request: &MemoryMessage) -> (NodeId, u64, bool, bool) {
+    let is = |operation| request.operation == operation;
+    let page = first_of_page(request.address);
+    let (pushes, frees) = (is(MemoryOperation::Push), is(MemoryOperation::Free));
+    (request.asker, page, pushes, frees)
+}
+
+impl Millipage {
+    /// A request, by its manager.
+    pub(super) fn take_request(
+        &mut self,
+        from: NodeId,
+        request: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        if request.asker != from || self.manager_of(request.address) != Some(self.me) {
+            return Err("a request for another node, or to one that does not manage the minipage");
+        }
+        let Some(minipage) = self.table.find(request.address) else {
+            self.refuse(request, out);
+            return Ok(());
+        };
+        if !self.managed.contains_key(&minipage.at) {
+            self.holds_unused(minipage);
+            let managed = Managed::new(minipage, self.me);
+            self.managed.insert(minipage.at, managed);
+        }
+        let managed = self.managed.get_mut(&minipage.at);
+        let managed = managed.expect("it was put there");
+        let mut queued = managed.queue.iter();
+        if queued.any(|queued| queued_as(queued) == queued_as(&request)) {
+            return Err("a request for a minipage that waits already");
+        }
+        managed.queue.push_back(MemoryMessage {
+            minipage,
+            ..request
+        });
+        self.begin_next(minipage.at, out);
+        Ok(())
+    }
+
+    /// Nothing is, or is left, where this was asked for.
+    fn refuse(&mut self, request: MemoryMessage, out: &mut impl MemoryEffects) {
+        let kind = match request.operation {
+            MemoryOperation::Push => MemoryKind::Dropped,
+            _ => MemoryKind::Gone,
+        };
+        self.send(request.asker, MemoryMessage { kind, ..request }, out);
+    }
+
+    /// Begins with the next requests for a minipage, as long as none is under way.
+    fn begin_next(&mut self, at: u64, out: &mut impl MemoryEffects) {
+        loop {
+            let managed = self.managed.get_mut(&at);
+            let managed = managed.expect("whoever begins has seen it");
+            if managed.work.is_some() {
+                return;
+            }
+            let Some(mut request) = managed.queue.pop_front() else {
+                return;
+            };
+            let asker = request.asker;
+            let has_copy = managed.copies.contains(asker);
+            let is_push = request.operation == MemoryOperation::Push;
+            if managed.is_freed || is_push && !has_copy {
+                self.refuse(request, out);
+                continue;
+            }
+            managed.number = managed.number.wrapping_add(1);
+            request.number = managed.number;
+            let source = match has_copy {
+                true => asker,
+                false => managed.holder(),
+            };
+            let mut awaited = NodeSet::default();
+            let keeps = |node: NodeId| match request.operation {
+                MemoryOperation::Read | MemoryOperation::Push => true,
+                MemoryOperation::Write => node == asker || node == source,
+                MemoryOperation::Free => false,
+            };
+            let taken = managed.copies.iter().filter(|node| !keeps(*node));
+            taken.for_each(|node| awaited.insert(node));
+            managed.work = Some(Work {
+                request,
+                source,
+                awaited: awaited.clone(),
+                is_forwarded: false,
+            });
+            let kind = MemoryKind::Invalidate;
+            for node in awaited.iter() {
+                self.send(node, MemoryMessage { kind, ..request }, out);
+            }
+            self.forward(at, out);
+        }
+    }
+
+    /// Lets the asker have what it asked for, once no copy is left that must not be.
+    fn forward(&mut self, at: u64, out: &mut impl MemoryEffects) {
+        let others: Vec<NodeId> = self.others().collect();
+        let me = self.me;
+        let managed = self.managed.get_mut(&at);
+        let managed = managed.expect("whoever forwards has seen it");
+        let Some(work) = &mut managed.work else {
+            return;
+        };
+        if work.is_forwarded || !work.awaited.is_empty() {
+            return;
+        }
+        work.is_forwarded = true;
+        let (request, source) = (work.request, work.source);
+        let (to, kind) = match request.operation {
+            MemoryOperation::Free => {
+                managed.work = None;
+                managed.is_freed = true;
+                (request.asker, MemoryKind::Grant)
+            }
+            MemoryOperation::Push => {
+                let all = others.into_iter().chain([me]);
+                let to_hear = all.filter(|node| *node != source);
+                to_hear.for_each(|node| work.awaited.insert(node));
+                (source, MemoryKind::Forward)
+            }
+            _ if source == request.asker => (source, MemoryKind::Grant),
+            _ => (source, MemoryKind::Forward),
+        };
+        self.send(to, MemoryMessage { kind, ..request }, out);
+    }
+
+    /// The operation that a message is about, which must be under way.
+    fn under_way(&mut self, message: &MemoryMessage) -> Result<&mut Managed, &'static str> {
+        let managed = self.managed.get_mut(&message.minipage.at);
+        let managed = managed.filter(|managed| managed.is_about(message));
+        managed.ok_or("a message about an operation that is not under way")
+    }
+
+    /// Whether another node gives this one bytes, or a permission, that the manager has it give:
+    /// this node is the manager.
+    pub(super) fn gives_its_own(&self, from: NodeId, message: &MemoryMessage) -> Taken {
+        let managed = self.managed.get(&message.minipage.at);
+        let work = managed.filter(|managed| managed.is_about(message));
+        let work = work.and_then(|managed| managed.work.as_ref());
+        match work.is_some_and(|work| work.is_forwarded && work.source == from) {
+            true => Ok(()),
+            false => Err("bytes of a minipage that its manager does not expect"),
+        }
+    }
+
+    pub(super) fn take_invalidated(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let at = message.minipage.at;
+        let managed = self.under_way(&message)?;
+        if let Some(work) = &mut managed.work {
+            if work.is_forwarded || !work.awaited.contains(from) {
+                return Err("a copy is gone that was not taken away");
+            }
+            work.awaited.remove(from);
+            managed.copies.remove(from);
+        }
+        self.forward(at, out);
+        self.begin_next(at, out);
+        Ok(())
+    }
+
+    pub(super) fn take_ack(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let at = message.minipage.at;
+        let managed = self.under_way(&message)?;
+        let Some(work) = &mut managed.work else {
+            return Ok(());
+        };
+        let is_push = work.request.operation == MemoryOperation::Push;
+        let may = match is_push {
+            true => work.awaited.contains(from),
+            false => from == work.request.asker,
+        };
+        if !work.is_forwarded || !may {
+            return Err("an operation is over for a node that has no part in it");
+        }
+        work.awaited.remove(from);
+        managed.copies.insert(from);
+        if work.request.operation == MemoryOperation::Write {
+            managed.copies.retain_only(from);
+            managed.owner = from;
+        }
+        if work.awaited.is_empty() {
+            managed.work = None;
+            self.begin_next(at, out);
+        }
+        Ok(())
+    }
+}

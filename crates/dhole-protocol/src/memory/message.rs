@@ -1,0 +1,116 @@
+//! What nodes say to each other about minipages. All of it has a fixed length, 32 bytes.
+
+use dhole_model::{MessageKind, NodeId};
+use dhole_wire::Wire;
+
+use super::minipage::Minipage;
+
+/// What a message about a minipage is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub enum MemoryKind {
+    /// A node asks the manager; it knows the address alone.
+    Request,
+    /// The manager asks a holder of a copy to send it to the asker.
+    Forward,
+    /// The manager takes a copy away.
+    Invalidate,
+    /// The holder has no copy any more.
+    Invalidated,
+    /// A copy for the asker. Its bytes are the payload.
+    Data,
+    /// The asker has what it asked for.
+    Grant,
+    /// The asker has it, and its thread goes on: the operation is over.
+    Ack,
+    /// Nothing is allocated at the address, or no longer.
+    Gone,
+    /// A push comes to nothing: the asker has no copy any more.
+    Dropped,
+}
+
+/// What a node asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub enum MemoryOperation {
+    /// A copy to read.
+    Read,
+    /// The only copy.
+    Write,
+    /// That all nodes get a copy to read.
+    Push,
+    /// That no node has the minipage any more.
+    Free,
+}
+
+/// A message about a minipage.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub struct MemoryMessage {
+    /// What it is.
+    pub kind: MemoryKind,
+    /// What was asked for.
+    pub operation: MemoryOperation,
+    /// The node that asked.
+    pub asker: NodeId,
+    /// The manager's number of the operation, of those on this minipage.
+    pub number: u32,
+    /// The asker's number of its request.
+    pub ticket: u32,
+    /// The address for which it asked.
+    pub address: u64,
+    /// The minipage, once the manager has found it.
+    pub minipage: Minipage,
+}
+
+impl MemoryMessage {
+    /// What the message is counted as.
+    pub(crate) fn counted_as(&self) -> MessageKind {
+        match self.kind {
+            MemoryKind::Request => MessageKind::MemoryRequest,
+            MemoryKind::Forward => MessageKind::MemoryForward,
+            MemoryKind::Invalidate => MessageKind::MemoryInvalidate,
+            MemoryKind::Invalidated => MessageKind::MemoryInvalidated,
+            MemoryKind::Data => MessageKind::MemoryData,
+            MemoryKind::Grant => MessageKind::MemoryGrant,
+            MemoryKind::Ack => MessageKind::MemoryAck,
+            MemoryKind::Gone => MessageKind::MemoryGone,
+            MemoryKind::Dropped => MessageKind::MemoryDropped,
+        }
+    }
+
+    /// Bytes of its payload.
+    pub fn payload_bytes(&self) -> u64 {
+        match self.kind {
+            MemoryKind::Data => self.minipage.bytes.into(),
+            _ => 0,
+        }
+    }
+
+    /// What makes no sense in a cluster of `nodes`.
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        match self.asker.index() < nodes {
+            true => Ok(()),
+            false => Err("a request of a node that is not in the cluster"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_32_bytes() {
+        let message = MemoryMessage {
+            kind: MemoryKind::Data,
+            operation: MemoryOperation::Write,
+            asker: NodeId(258),
+            number: 3,
+            ticket: 4,
+            address: 5,
+            minipage: Minipage { at: 6, bytes: 7 },
+        };
+        let bytes = message.to_bytes();
+        assert_eq!(bytes.len(), 32);
+        assert_eq!(bytes[..8], [4, 1, 2, 1, 3, 0, 0, 0]);
+        assert_eq!(MemoryMessage::parse(&bytes), Ok(message));
+    }
+}

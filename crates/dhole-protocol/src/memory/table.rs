@@ -1,0 +1,290 @@
+//! The minipage table of a manager: which minipages it has allocated (MultiView, section 2.3,
+//! dynamic layout).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use thiserror::Error;
+
+use super::minipage::{
+    MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS, first_of_page, offset_of,
+};
+
+/// Why minipages cannot be allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum MinipageRefusal {
+    /// None were asked for, empty ones, or too large ones.
+    #[error(
+        "allocating {count} minipages of {bytes} bytes: there must be one at least, of 1 to \
+         {MOST_MINIPAGE_BYTES} bytes"
+    )]
+    Size {
+        /// How many.
+        count: u64,
+        /// Bytes of each.
+        bytes: u64,
+    },
+    /// The node's part of the memory has no room for them.
+    #[error(
+        "allocating {count} minipages of {bytes} bytes: {left} bytes are left of this node's part \
+         of the memory"
+    )]
+    Full {
+        /// How many.
+        count: u64,
+        /// Bytes of each.
+        bytes: u64,
+        /// Bytes that are left.
+        left: u64,
+    },
+}
+
+/// Minipages of one size that were allocated together: a manager keeps one entry for them all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MinipageRun {
+    /// The address of the first.
+    pub at: u64,
+    /// Bytes of each.
+    pub bytes: u32,
+    /// Bytes from one to the next on the same page.
+    pub stride: u32,
+    /// How many lie on a page, each in a view of its own; 1 where each has pages of its own.
+    pub on_page: u32,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl MinipageRun {
+    /// Pages from the first minipage of one page to that of the next.
+    fn pages_each(&self) -> u64 {
+        u64::from(self.bytes).div_ceil(MINIPAGE_PAGE)
+    }
+
+    /// Minipage `index`, if there are so many.
+    pub fn minipage(&self, index: u64) -> Option<Minipage> {
+        if index >= self.count || self.on_page == 0 {
+            return None;
+        }
+        let (page, place) = (
+            index / u64::from(self.on_page),
+            index % u64::from(self.on_page),
+        );
+        let pages = page.checked_mul(self.pages_each() * MINIPAGE_PAGE)?;
+        let on_page = place * (u64::from(self.stride) + (1 << VIEW_BITS));
+        Some(Minipage {
+            at: self.at.checked_add(pages)?.checked_add(on_page)?,
+            bytes: self.bytes,
+        })
+    }
+
+    /// The minipage whose page, in its view, has this address.
+    fn find(&self, address: u64) -> Option<Minipage> {
+        let first = first_of_page(offset_of(self.at));
+        let page = first_of_page(offset_of(address)).checked_sub(first)? / MINIPAGE_PAGE;
+        let place = (address >> VIEW_BITS).checked_sub(self.at >> VIEW_BITS)?;
+        if place >= u64::from(self.on_page) {
+            return None;
+        }
+        self.minipage(page / self.pages_each() * u64::from(self.on_page) + place)
+            .filter(|found| found.covers(address))
+    }
+}
+
+/// What a manager has allocated of its part of the memory.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Table {
+    /// Offsets that are this manager's.
+    window: Range<u64>,
+    /// Most minipages of a page.
+    views: u64,
+    /// By the offset of their first minipage.
+    runs: BTreeMap<u64, MinipageRun>,
+    /// Where the last page begins that has room, how many of its bytes are taken, and how many
+    /// minipages are on it.
+    open: Option<(u64, u64, u64)>,
+    /// The first page of which nothing is taken.
+    next: u64,
+}
+
+impl Table {
+    pub fn new(window: Range<u64>, views: u64) -> Table {
+        Table {
+            next: window.start,
+            window,
+            views,
+            runs: BTreeMap::new(),
+            open: None,
+        }
+    }
+
+    /// Allocates minipages that begin at multiples of `align`: on the last page that has room for
+    /// all of them, or else from a new page on.
+    pub fn allocate(
+        &mut self,
+        count: u64,
+        bytes: u64,
+        align: u64,
+    ) -> Result<MinipageRun, MinipageRefusal> {
+        let fits = (1..=u64::from(MOST_MINIPAGE_BYTES)).contains(&bytes);
+        if count == 0 || !fits || !align.is_power_of_two() || align > MINIPAGE_PAGE {
+            return Err(MinipageRefusal::Size { count, bytes });
+        }
+        let stride = bytes.next_multiple_of(align);
+        if let Some((page, taken, minipages)) = self.open {
+            let start = taken.next_multiple_of(align);
+            let end = count.checked_mul(stride).map(|all| start + all);
+            let has_room = end.is_some_and(|end| end <= MINIPAGE_PAGE);
+            if has_room && minipages + count <= self.views {
+                let at = (page + start) | (minipages << VIEW_BITS);
+                self.open = Some((page, start + count * stride, minipages + count));
+                return Ok(self.keep(at, bytes, stride, count, count));
+            }
+        }
+        let on_page = (MINIPAGE_PAGE / stride).clamp(1, self.views);
+        let pages_each = bytes.div_ceil(MINIPAGE_PAGE);
+        let pages = count.div_ceil(on_page).checked_mul(pages_each);
+        let left = self.window.end - self.next;
+        let all = pages.and_then(|pages| pages.checked_mul(MINIPAGE_PAGE));
+        let Some(all) = all.filter(|all| *all <= left) else {
+            return Err(MinipageRefusal::Full { count, bytes, left });
+        };
+        let at = self.next;
+        self.next += all;
+        let last = count - (count.div_ceil(on_page) - 1) * on_page;
+        self.open = (pages_each == 1).then(|| (self.next - MINIPAGE_PAGE, last * stride, last));
+        Ok(self.keep(at, bytes, stride, on_page, count))
+    }
+
+    fn keep(&mut self, at: u64, bytes: u64, stride: u64, on_page: u64, count: u64) -> MinipageRun {
+        let run = MinipageRun {
+            at,
+            bytes: bytes as u32,
+            stride: stride.min(MINIPAGE_PAGE) as u32,
+            on_page: on_page as u32,
+            count,
+        };
+        self.runs.insert(offset_of(at), run);
+        run
+    }
+
+    /// The minipage whose page, in its view, has this address.
+    pub fn find(&self, address: u64) -> Option<Minipage> {
+        let page = first_of_page(offset_of(address));
+        let before = self.runs.range(..page + MINIPAGE_PAGE).rev();
+        // Those that begin on the page, and one that began before.
+        for (start, run) in before {
+            if let Some(found) = run.find(address) {
+                return Some(found);
+            }
+            if *start <= page {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Bytes of the memory object that are taken.
+    pub fn taken(&self) -> u64 {
+        self.next - self.window.start
+    }
+
+    /// Most minipages that lie on one page: so many views the program needs.
+    pub fn views_used(&self) -> u64 {
+        let last =
+            |run: &MinipageRun| (run.at >> VIEW_BITS) + u64::from(run.on_page).min(run.count);
+        self.runs.values().map(last).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table::new(1 << 20..1 << 30, 32)
+    }
+
+    /// Views of so many minipages of so many bytes, allocated one after the other.
+    fn views(count: u64, bytes: u64, align: u64) -> u64 {
+        let mut table = table();
+        for _ in 0..count {
+            table.allocate(1, bytes, align).unwrap();
+        }
+        let mut together = self::table();
+        together.allocate(count, bytes, align).unwrap();
+        assert_eq!(table.views_used(), together.views_used());
+        assert_eq!(table.taken(), together.taken());
+        table.views_used()
+    }
+
+    #[test]
+    fn the_paper_s_programs_need_as_many_views_as_it_says() {
+        // Table 2: SOR, IS, LU (blocks of 8 KiB) and TSP.
+        assert_eq!(views(32_768, 256, 8), 16);
+        assert_eq!(views(8, 256, 8), 8);
+        assert_eq!(views(1024, 8192, 8), 1);
+        assert_eq!(views(5431, 148, 4), 27);
+    }
+
+    #[test]
+    fn each_minipage_is_found_by_each_address_of_its_page_and_by_no_other() {
+        let mut table = table();
+        let mut all = Vec::new();
+        for (count, bytes) in [
+            (3, 100),
+            (1, 4096),
+            (40, 256),
+            (2, 9000),
+            (1, 8),
+            (5, 3000),
+            (1, 8),
+        ] {
+            let run = table.allocate(count, bytes, 8).unwrap();
+            all.extend((0..count).map(|index| run.minipage(index).unwrap()));
+            assert_eq!(run.minipage(count), None);
+        }
+        for minipage in &all {
+            assert!(minipage.is_within(1 << 30, 32), "{minipage:?}");
+            for page in (minipage.first_page()..minipage.end_of_pages()).step_by(4096) {
+                assert_eq!(table.find(page), Some(*minipage));
+                assert_eq!(table.find(page + 4095), Some(*minipage));
+            }
+            let overlaps = |other: &&Minipage| {
+                let (one, two) = (minipage.offset(), other.offset());
+                one < two + u64::from(other.bytes) && two < one + u64::from(minipage.bytes)
+            };
+            assert_eq!(all.iter().filter(overlaps).count(), 1, "{minipage:?}");
+        }
+        let pages: std::collections::BTreeSet<u64> = all
+            .iter()
+            .flat_map(|it| it.first_page()..it.first_page() + 1)
+            .collect();
+        assert_eq!(pages.len(), all.len(), "no two share a page of a view");
+        assert_eq!(table.find((31 << VIEW_BITS) | (1 << 20)), None);
+        assert_eq!(table.find((1 << 20) + table.taken()), None);
+        assert_eq!(table.find(0), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_takes_nothing() {
+        let mut table = Table::new(0..8192, 2);
+        let size = MinipageRefusal::Size { count: 0, bytes: 8 };
+        assert_eq!(table.allocate(0, 8, 8), Err(size));
+        for bytes in [0, u64::from(MOST_MINIPAGE_BYTES) + 1, u64::MAX] {
+            let size = MinipageRefusal::Size { count: 1, bytes };
+            assert_eq!(table.allocate(1, bytes, 8), Err(size));
+        }
+        // Two minipages a page: five take three pages.
+        for (count, bytes) in [(5, 8), (u64::MAX, 8), (1, 8193), (u64::MAX, 4097)] {
+            let full = MinipageRefusal::Full {
+                count,
+                bytes,
+                left: 8192,
+            };
+            assert_eq!(table.allocate(count, bytes, 8), Err(full));
+        }
+        assert_eq!(table.taken(), 0);
+        table.allocate(4, 8, 8).unwrap();
+        assert_eq!((table.taken(), table.views_used()), (8192, 2));
+    }
+}

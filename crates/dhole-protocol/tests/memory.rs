@@ -1,0 +1,357 @@
+//! Millipage's machines: which messages an access takes, case by case, and what no sound node says.
+
+use std::collections::VecDeque;
+
+use dhole_model::NodeId;
+use dhole_protocol::ProtocolError;
+use dhole_protocol::memory::{
+    Accessed, MOST_PREFETCHES, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation,
+    Millipage, Minipage, MinipageRun, Permission, RequestState,
+};
+
+use MemoryKind::{Ack, Data, Dropped, Forward, Gone, Grant, Invalidate, Invalidated, Request};
+use MemoryOperation::{Free, Push, Read, Write};
+
+/// Machines whose messages arrive in the order in which they were sent.
+struct Pack {
+    nodes: Vec<Millipage>,
+    /// Permissions by node, of all minipages that were named.
+    sent: VecDeque<(usize, usize, MemoryMessage)>,
+    /// Kinds of the messages that went, with sender and receiver.
+    log: Vec<(usize, usize, MemoryKind)>,
+    permitted: Vec<(usize, Permission)>,
+}
+
+impl Pack {
+    fn new(nodes: usize) -> Pack {
+        let node = |me| Millipage::new(NodeId::at(me), nodes, 1 << 30, 16);
+        Pack {
+            nodes: (0..nodes).map(node).collect(),
+            sent: VecDeque::new(),
+            log: Vec::new(),
+            permitted: Vec::new(),
+        }
+    }
+
+    fn takes(&mut self, node: usize, commands: Vec<MemoryCommand>) {
+        for command in commands {
+            match command {
+                MemoryCommand::Send { to, message } | MemoryCommand::SendBytes { to, message } => {
+                    assert_ne!(to.index(), node);
+                    self.sent.push_back((node, to.index(), message));
+                    self.log.push((node, to.index(), message.kind));
+                }
+                MemoryCommand::Permit { permission, .. } => self.permitted.push((node, permission)),
+                MemoryCommand::Install(_) | MemoryCommand::Wake { .. } => {}
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        while let Some((from, to, message)) = self.sent.pop_front() {
+            let mut out = Vec::new();
+            let payload = message.payload_bytes() as usize;
+            let taken = self.nodes[to].deliver(NodeId::at(from), message, payload, &mut out);
+            taken.unwrap_or_else(|refused| panic!("{message:?}: {refused}"));
+            self.takes(to, out);
+        }
+    }
+
+    /// An access that is made until it may be; the messages for it.
+    fn run(
+        &mut self,
+        node: usize,
+        address: u64,
+        operation: MemoryOperation,
+    ) -> Vec<(usize, usize, MemoryKind)> {
+        self.log.clear();
+        loop {
+            let mut out = Vec::new();
+            let accessed = self.nodes[node].access(address, operation, true, &mut out);
+            self.takes(node, out);
+            self.deliver();
+            if accessed == Accessed::Permitted {
+                return std::mem::take(&mut self.log);
+            }
+            let state = self.nodes[node].state(address);
+            assert_ne!(state, RequestState::Waits);
+            let mut out = Vec::new();
+            self.nodes[node].goes_on(address, &mut out);
+            self.takes(node, out);
+            self.deliver();
+            if state == RequestState::Gone || operation == Free {
+                return std::mem::take(&mut self.log);
+            }
+        }
+    }
+
+    fn push(&mut self, node: usize, address: u64) -> Vec<(usize, usize, MemoryKind)> {
+        self.log.clear();
+        let mut out = Vec::new();
+        self.nodes[node].push(address, &mut out);
+        self.takes(node, out);
+        self.deliver();
+        std::mem::take(&mut self.log)
+    }
+
+    fn allocate(&mut self, node: usize) -> MinipageRun {
+        self.nodes[node].allocate(1, 256, 8).unwrap()
+    }
+}
+
+#[test]
+fn each_case_takes_the_messages_that_it_must() {
+    let mut pack = Pack::new(5);
+    let at = pack.allocate(0).at;
+    // Manager, asker and holder.
+    assert_eq!(pack.run(0, at, Write), [], "nobody else has it");
+    assert_eq!(
+        pack.run(1, at, Read),
+        [(1, 0, Request), (0, 1, Data), (1, 0, Ack)]
+    );
+    let upgrade = [(1, 0, Request), (0, 1, Grant), (1, 0, Ack)];
+    assert_eq!(pack.run(1, at, Write), upgrade);
+    assert_eq!(pack.run(1, at, Read), [], "a hit");
+    let apart = [(2, 0, Request), (0, 1, Forward), (1, 2, Data), (2, 0, Ack)];
+    assert_eq!(pack.run(2, at, Read), apart, "all three different");
+    assert_eq!(
+        pack.run(0, at, Read),
+        [(0, 1, Forward), (1, 0, Data)],
+        "the manager asks"
+    );
+    // Copies on 0, 1 and 2; the last owner is 1. Two others beside the source, one of them the
+    // manager itself, which takes its own copy away without a message.
+    let written = [
+        (3, 0, Request),
+        (0, 2, Invalidate),
+        (2, 0, Invalidated),
+        (0, 1, Forward),
+        (1, 3, Data),
+        (3, 0, Ack),
+    ];
+    assert_eq!(pack.run(3, at, Write), written);
+    assert_eq!(pack.run(4, at, Read).len(), 4);
+    assert_eq!(pack.run(2, at, Read).len(), 4);
+    let upgraded = [
+        (2, 0, Request),
+        (0, 3, Invalidate),
+        (0, 4, Invalidate),
+        (3, 0, Invalidated),
+        (4, 0, Invalidated),
+        (0, 2, Grant),
+        (2, 0, Ack),
+    ];
+    assert_eq!(pack.run(2, at, Write), upgraded);
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+    assert_eq!(pack.nodes[0].copies_at_rest(at), Some(vec![NodeId(2)]));
+}
+
+#[test]
+fn a_push_gives_all_a_copy_and_none_where_the_pusher_has_lost_its_own() {
+    let mut pack = Pack::new(3);
+    let at = pack.allocate(0).at;
+    pack.run(1, at, Write);
+    let all = [
+        (1, 0, Request),
+        (0, 1, Forward),
+        (1, 0, Data),
+        (1, 2, Data),
+        (2, 0, Ack),
+    ];
+    assert_eq!(pack.push(1, at), all);
+    for node in 0..3 {
+        assert_eq!(pack.run(node, at, Read), [], "node {node} has a copy");
+    }
+    // Node 1 has a copy when it pushes, and none when the manager hears of it.
+    let mut out = Vec::new();
+    pack.nodes[1].push(at, &mut out);
+    let held_back = std::mem::take(&mut out);
+    pack.run(2, at, Write);
+    pack.log.clear();
+    pack.takes(1, held_back);
+    pack.deliver();
+    assert_eq!(pack.log, [(1, 0, Request), (0, 1, Dropped)]);
+    assert_eq!(pack.push(1, at), [], "it has no copy");
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn what_is_freed_is_gone_for_all_and_what_never_was_is_too() {
+    let mut pack = Pack::new(3);
+    let at = pack.allocate(0).at;
+    pack.run(1, at, Write);
+    let freed = [
+        (2, 0, Request),
+        (0, 1, Invalidate),
+        (1, 0, Invalidated),
+        (0, 2, Grant),
+    ];
+    assert_eq!(pack.run(2, at, Free), freed);
+    for operation in [Read, Write, Free] {
+        assert_eq!(pack.run(1, at, operation), [(1, 0, Request), (0, 1, Gone)]);
+        assert_eq!(pack.run(0, at, operation), []);
+    }
+    // Another view; another page; no node's part of the memory; no view at all.
+    for nowhere in [at | (3 << 36), at + 4096] {
+        assert_eq!(pack.run(1, nowhere, Read), [(1, 0, Request), (0, 1, Gone)]);
+    }
+    for nowhere in [(1 << 30) + 4096, at | (16 << 36), u64::MAX] {
+        assert_eq!(pack.run(1, nowhere, Write), []);
+    }
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn prefetches_are_limited_joined_and_acknowledged_without_a_thread() {
+    let mut pack = Pack::new(2);
+    let count = MOST_PREFETCHES as u64 + 2;
+    let run = pack.nodes[0].allocate(count, 4096, 8).unwrap();
+    let at = |index| run.minipage(index).unwrap().at;
+    let mut out = Vec::new();
+    for index in 0..count {
+        let accessed = pack.nodes[1].access(at(index), Read, false, &mut out);
+        let dropped = index >= MOST_PREFETCHES as u64;
+        let expected = if dropped {
+            Accessed::Dropped
+        } else {
+            Accessed::Asked
+        };
+        assert_eq!(accessed, expected);
+    }
+    assert_eq!(
+        pack.nodes[1].access(at(0), Write, true, &mut out),
+        Accessed::Joined
+    );
+    assert_eq!(out.len(), MOST_PREFETCHES);
+    pack.takes(1, out);
+    pack.deliver();
+    assert_eq!(pack.nodes[1].state(at(0)), RequestState::Over);
+    assert_eq!(pack.run(1, at(1), Read), [], "it has come");
+    // The thread that joined acknowledges, and asks once more for what it needs.
+    let written = pack.run(1, at(0), Write);
+    assert_eq!(
+        written,
+        [(1, 0, Ack), (1, 0, Request), (0, 1, Grant), (1, 0, Ack)]
+    );
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn a_minipage_of_several_pages_is_one() {
+    let mut pack = Pack::new(2);
+    let at = pack.nodes[0].allocate(1, 10_000, 8).unwrap().at;
+    assert_eq!(pack.run(1, at + 9_999, Write).len(), 3);
+    for place in [0, 4095, 4096, 8192, 12_287] {
+        assert_eq!(pack.run(1, at + place, Write), []);
+    }
+}
+
+/// What no sound node says, at a node that manages a minipage of which another one has a copy, and
+/// has asked for one of the other's.
+#[test]
+fn false_messages_are_refused_and_change_nothing() {
+    let mut pack = Pack::new(3);
+    let (own, theirs) = (pack.allocate(0), pack.allocate(1));
+    pack.run(1, own.at, Read);
+    let mut out = Vec::new();
+    pack.nodes[0].access(theirs.at, Read, true, &mut out);
+    let [MemoryCommand::Send { message: asked, .. }] = out[..] else {
+        panic!("{out:?}")
+    };
+    let kinds = [
+        Request,
+        Forward,
+        Invalidate,
+        Invalidated,
+        Data,
+        Grant,
+        Ack,
+        Gone,
+        Dropped,
+    ];
+    let minipages = [
+        Minipage { at: 0, bytes: 0 },
+        Minipage {
+            at: own.at,
+            bytes: 256,
+        },
+        Minipage {
+            at: own.at,
+            bytes: 255,
+        },
+        Minipage {
+            at: own.at + 8,
+            bytes: 256,
+        },
+        Minipage {
+            at: theirs.at,
+            bytes: 256,
+        },
+        Minipage {
+            at: theirs.at,
+            bytes: u32::MAX,
+        },
+        Minipage {
+            at: theirs.at - 8,
+            bytes: 256,
+        },
+        Minipage {
+            at: u64::MAX,
+            bytes: 256,
+        },
+    ];
+    let (mut taken, mut refused) = (Vec::new(), 0);
+    for kind in kinds {
+        for operation in [Read, Write, Push, Free] {
+            for (asker, from) in [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2), (9, 1)] {
+                for minipage in minipages {
+                    for (address, ticket) in [
+                        (own.at, 1),
+                        (theirs.at, asked.ticket),
+                        (theirs.at, 77),
+                        (u64::MAX, 1),
+                    ] {
+                        for payload in [0, 256] {
+                            let message = MemoryMessage {
+                                kind,
+                                operation,
+                                asker: NodeId(asker),
+                                number: 1,
+                                ticket,
+                                address,
+                                minipage,
+                            };
+                            let before = pack.nodes[0].clone();
+                            let mut node = before.clone();
+                            let mut out = Vec::new();
+                            match node.deliver(NodeId(from), message, payload, &mut out) {
+                                Ok(()) => taken.push((from, message)),
+                                Err(ProtocolError::BadMessage { .. }) => {
+                                    assert_eq!((node == before, out.len()), (true, 0));
+                                    refused += 1;
+                                }
+                                Err(other) => panic!("{message:?}: {other}"),
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // What a sound node may say here: that it asks, the answer to what was asked, and a push.
+    for (from, message) in &taken {
+        let is_answer = message.address == theirs.at && message.ticket == asked.ticket;
+        let sound = match message.kind {
+            Request => message.asker.index() == usize::from(*from),
+            Data if message.operation == Push => message.asker.index() == usize::from(*from),
+            Data | Gone => is_answer && message.operation == Read,
+            _ => false,
+        };
+        assert!(sound, "{from}: {message:?}");
+    }
+    assert!(
+        refused > 10 * taken.len(),
+        "{refused} refused, {} taken",
+        taken.len()
+    );
+}
