@@ -51,7 +51,7 @@ impl State {
 }
 
 /// How a run has ended, as a node sees it.
-fn how(ended: &Ended) -> String {
+pub(crate) fn how(ended: &Ended) -> String {
     match ended {
         Ended::Elsewhere(ended) => ended.to_string(),
         Ended::Deadlock(_) => "this node is in a deadlock".to_owned(),

@@ -349,6 +349,17 @@ pub enum ConfigError {
          operations; treadmarks and placement everywhere have none of that: set neither"
     )]
     NothingSurvives,
+    /// What raw memory holds dies with a node.
+    #[error(
+        "a run that survives the loss of nodes has no raw memory: what it holds may be on one node \
+         alone"
+    )]
+    MemoryDoesNotSurvive,
+    /// Both would handle the same faults.
+    #[error(
+        "the detector vm handles faults of its own: a run with raw memory needs the detector check"
+    )]
+    VmAndMemory,
     /// Every process has its own space of addresses.
     #[error(
         "the nodes are processes, and {what} needs one space of addresses for all of them: run it \

@@ -11,9 +11,11 @@ use dhole_model::{Coherence, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
+use crate::annex::Annex;
+use crate::annexed::{Annexed, NodeLink};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
-use crate::machine::{Fiber, LostNode, Machine};
+use crate::machine::{Fiber, LostNode, Machine, StartError};
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
 use crate::run_handshake;
@@ -84,11 +86,15 @@ pub fn run_nodes(
         return Err(ConfigError::PanicAbort.into());
     }
     let pool = Arc::new(PayloadPool::default());
+    let annexes = annexes(machine, settings);
     let (cluster, first) = match machine.multiprocess() {
-        Some(multiprocess) => (
-            run_handshake::meet(multiprocess, settings, &pool)?,
-            multiprocess.me().index(),
-        ),
+        Some(multiprocess) => {
+            let refused = annexes.as_ref().err().cloned();
+            (
+                run_handshake::meet(multiprocess, settings, &pool, refused)?,
+                multiprocess.me().index(),
+            )
+        }
         None => {
             settings.check()?;
             let cluster = match settings.placement() {
@@ -111,8 +117,9 @@ pub fn run_nodes(
         None => vec![NO_TABLES.to_owned()],
     };
     let here = machine.multiprocess().map_or(nodes, |_| 1);
-    let all: Vec<Node> = (first..first + here)
-        .map(|id| {
+    let all: Vec<Annexed> = (first..first + here)
+        .zip(annexes?)
+        .map(|(id, annex)| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
             node.time_operations(machine.stopwatch());
             node.count_sizes(machine.sizes());
@@ -122,11 +129,11 @@ pub fn run_nodes(
             if machine.multicasts() {
                 node.multicasts();
             }
-            node
+            Annexed { node, annex }
         })
         .collect();
-    if let Some(node) = all.first() {
-        let mut node = node.monitor.lock();
+    if let Some(first) = all.first() {
+        let mut node = first.node.monitor.lock();
         refused.into_iter().for_each(|why| node.split().1.warn(why));
     }
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
@@ -137,9 +144,11 @@ pub fn run_nodes(
 
     machine.start_fibers(&receivers, &|id, fiber| {
         let seat = id.index() - first;
-        let node = &all[seat];
+        let Annexed { node, annex } = &all[seat];
+        let annex = annex.as_deref();
         let link = |receivers| Link {
             node,
+            annex,
             machine,
             receivers,
             out: RefCell::new(Outbox::default()),
@@ -155,21 +164,36 @@ pub fn run_nodes(
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };
+        let waits = NodeLink {
+            node,
+            machine,
+            receivers: &receivers[..],
+            patience: settings
+                .suspect_after
+                .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
+        };
+        let around = |body: &mut dyn FnMut()| match annex {
+            Some(annex) => annex.around(&waits, body),
+            None => body(),
+        };
         if fiber != Fiber::PROGRAM {
-            return run_processes(node, |run| {
-                let lent = node.monitor.lend_next(|token, _| {
-                    let link = link(&receivers[..]);
-                    run(&mut Worker::new(token, link));
+            let mut next = Fiber::PROGRAM;
+            around(&mut || {
+                next = run_processes(node, |run| {
+                    let lent = node.monitor.lend_next(|token, _| {
+                        let link = link(&receivers[..]);
+                        run(&mut Worker::new(token, link));
+                    });
+                    lent.unwrap_or_else(|twice| panic!("{id} hands its turn over: {twice}"));
                 });
-                lent.unwrap_or_else(|twice| panic!("{id} hands its turn over: {twice}"));
             });
+            return next;
         }
         let lent = node.monitor.lend_within(|token, _| {
-            run_node(
-                &mut Worker::new(token, link(&receivers[..])),
-                program,
-                &failures,
-            )
+            let mut worker = Worker::new(token, link(&receivers[..]));
+            let mut result = None;
+            around(&mut || result = Some(run_node(&mut worker, program, &failures)));
+            result.expect("an annex runs the body")
         });
         let result = lent.unwrap_or_else(|twice| panic!("{id} is started once: {twice}"));
         put(&results[seat], Some(result));
@@ -178,18 +202,21 @@ pub fn run_nodes(
         fiber
     })?;
 
-    let ends = all.iter().zip(&clocks).map(|(node, clock)| End {
-        counters: node.counters(),
-        measured: node.measured(),
-        clock_ns: take(clock),
-        races: node.races(),
-        warnings: node.warnings(),
-        costs: node.costs(),
-    });
+    let ends = all
+        .iter()
+        .zip(&clocks)
+        .map(|(Annexed { node, .. }, clock)| End {
+            counters: node.counters(),
+            measured: node.measured(),
+            clock_ns: take(clock),
+            races: node.races(),
+            warnings: node.warnings(),
+            costs: node.costs(),
+        });
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
     if let Some(multiprocess) = machine.multiprocess()
-        && let (Some(result), Some(node)) = (results.pop().flatten(), all.first())
+        && let (Some(result), Some(Annexed { node, .. })) = (results.pop().flatten(), all.first())
     {
         return run_handshake::part(multiprocess, node, &receivers, result, ends);
     }
@@ -197,26 +224,52 @@ pub fn run_nodes(
     Ok(Outcome::of(first_value(results)?, ends, lost, true))
 }
 
+/// What the nodes of this process have beside their objects.
+fn annexes(
+    machine: &dyn Machine,
+    settings: &Settings,
+) -> Result<Vec<Option<Box<dyn Annex>>>, StartError> {
+    let nodes = settings.nodes;
+    let here = match machine.multiprocess() {
+        Some(multiprocess) => vec![multiprocess.me()],
+        None => (0..nodes).map(NodeId::at).collect(),
+    };
+    let Some(maker) = &settings.annex else {
+        return Ok(here.iter().map(|_| None).collect());
+    };
+    let each = here.iter().map(|node| {
+        let made = maker.make(*node, nodes, here.len());
+        made.map(Some).map_err(|cause| StartError::Refused {
+            machine: machine.name(),
+            nodes,
+            what: "raw memory",
+            cause: cause.to_string(),
+        })
+    });
+    each.collect()
+}
+
 type Results = Vec<(NodeId, Result<NodeId, Failure>)>;
 
 /// What the nodes came to that are left, and those that are not.
 fn left(
     settings: &Settings,
-    all: &[Node],
+    all: &[Annexed],
     results: Vec<Option<Result<NodeId, Failure>>>,
 ) -> Result<(Results, Vec<LostNode>), RunError> {
     let gone = |result: &Option<_>| result.is_none();
     let part = all.iter().zip(&results);
+    let part = part.map(|(annexed, result)| (&annexed.node, result));
     let part = part.filter(|(node, result)| !gone(result) && !node.is_out());
     let mut lost = part.map(|(node, _)| node.lost()).next().unwrap_or_default();
-    for (node, result) in all.iter().zip(&results) {
+    for (Annexed { node, .. }, result) in all.iter().zip(&results) {
         if gone(result) && lost.iter().all(|lost| lost.node != node.id) {
             let (node, how) = (node.id, "it crashed".to_owned());
             lost.push(LostNode { node, how });
         }
     }
     let is_lost = |id| lost.iter().any(|lost| lost.node == id);
-    let all = all.iter().map(|node| node.id).zip(results);
+    let all = all.iter().map(|annexed| annexed.node.id).zip(results);
     let results: Results = all
         .filter_map(|(id, result)| Some((id, result?)))
         .filter(|(id, _)| !is_lost(*id))

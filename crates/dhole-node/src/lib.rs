@@ -17,6 +17,7 @@
 //! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
+//! | `annex`, `annexed` | what a node has beside its objects: raw memory |
 //! | `freeing` | freeing objects |
 //! | `faults` | accesses that ask or write first, for machines that charge them |
 //! | `family` | pushes, flushes and merges |
@@ -44,6 +45,8 @@
 mod access;
 mod aggregation;
 mod along;
+mod annex;
+mod annexed;
 mod array;
 mod array_family;
 mod array_phases;
@@ -105,6 +108,7 @@ mod waits;
 mod worker;
 
 pub use access::Cursor;
+pub use annex::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep, AnnexWaitError};
 pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
 pub use count::MessageSizes;

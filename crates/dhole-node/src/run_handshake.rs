@@ -53,16 +53,19 @@ impl Settings {
 }
 
 /// This process's part of a cluster, of which all processes have agreed what ids its objects have.
+/// What this process was refused, all hear.
 pub(crate) fn meet(
     multiprocess: &dyn Multiprocess,
     settings: &Settings,
     pool: &Arc<PayloadPool>,
+    refused: Option<StartError>,
 ) -> Result<Arc<Cluster>, RunError> {
     let nodes = settings.nodes;
     multiprocess.begins(settings.survive);
     // What cannot be is told to the others, who would wait.
     let checked = settings.check().map_err(RunError::from);
     let checked = checked.and_then(|_| settings.check_multiprocess(multiprocess));
+    let checked = checked.and_then(|()| refused.map_or(Ok(()), |refused| Err(refused.into())));
     let made = checked.and_then(|()| {
         let made = Cluster::part(nodes, multiprocess.me(), settings.detector);
         made.map_err(|cause| RunError::Reserve { nodes, cause })

@@ -1,11 +1,13 @@
 //! The settings of a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dhole_heap::Cluster;
 use dhole_model::{Barriers, Coherence, Detector, MAX_NODES, NodeId, Placement};
 use dhole_protocol::{Protocol, Races};
 
+use crate::annex::AnnexMaker;
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
 
@@ -40,6 +42,8 @@ pub struct Settings {
     pub watch_objects: bool,
     /// Whether the run goes on when nodes are lost, with the objects that are replicated.
     pub survive: bool,
+    /// What nodes have beside their objects: raw memory.
+    pub annex: Option<Arc<dyn AnnexMaker>>,
 }
 
 impl Settings {
@@ -58,6 +62,7 @@ impl Settings {
             one_sided: true,
             watch_objects: false,
             survive: false,
+            annex: None,
         }
     }
 
@@ -122,6 +127,12 @@ impl Settings {
         }
         if self.survive && self.placement() == Placement::Everywhere {
             return Err(ConfigError::NothingSurvives);
+        }
+        if self.survive && self.annex.is_some() {
+            return Err(ConfigError::MemoryDoesNotSurvive);
+        }
+        if self.detector == Detector::Vm && self.annex.is_some() {
+            return Err(ConfigError::VmAndMemory);
         }
         let twins = self.optimisations.write_detection != WriteDetection::Marks;
         match twins && self.races.finds_all() {

@@ -6,6 +6,7 @@ use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
+use crate::annex::Annex;
 use crate::ended::Ended;
 use crate::holding::{Dropped, Holding};
 use crate::machine::{Fiber, Machine, Receivers, Woken};
@@ -30,6 +31,8 @@ pub struct Worker<'id> {
 /// that both can be borrowed at once.
 pub(crate) struct Link<'id> {
     pub node: &'id Node,
+    /// What the node has beside its objects.
+    pub annex: Option<&'id dyn Annex>,
     pub machine: &'id dyn Machine,
     pub receivers: &'id Receivers<'id>,
     pub out: RefCell<Outbox<Message>>,
@@ -83,6 +86,12 @@ impl<'id> Worker<'id> {
         let now = self.link.machine.now(self.node());
         self.link.machine.leave(self.node());
         Duration::from_nanos(now)
+    }
+
+    /// What the node has beside its objects, if the run has anything.
+    #[doc(hidden)]
+    pub fn annex(&self) -> Option<&'id dyn Annex> {
+        self.link.annex
     }
 
     /// A number from this node's stream of random numbers, which the run's seed decides.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome, Program, Races,
-    Result, RunError, Settings, Threads, Worker, check_nodes, keep_values, run_nodes,
+    AnnexMaker, ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome,
+    Program, Races, Result, RunError, Settings, Threads, Worker, check_nodes, keep_values,
+    run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
@@ -34,6 +35,7 @@ pub struct Config {
     one_sided: Option<bool>,
     watch_objects: bool,
     survive: bool,
+    annex: Option<Arc<dyn AnnexMaker>>,
     waiting: Waiting,
 }
 
@@ -55,6 +57,7 @@ impl Config {
             one_sided: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
+            annex: None,
             waiting: Waiting::default(),
         }
     }
@@ -193,6 +196,17 @@ impl Config {
         self
     }
 
+    /// Gives the run raw memory ([`memory`](crate::memory)): none unless set.
+    ///
+    /// Where the system lacks what that needs, the run fails with [`RunError::Start`] before it
+    /// starts. A run that survives losses has none, nor one under the detector `vm`
+    /// ([`ConfigError::MemoryDoesNotSurvive`], [`ConfigError::VmAndMemory`]).
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    pub fn memory(mut self, memory: crate::memory::MemorySettings) -> Config {
+        self.annex = Some(Arc::new(memory));
+        self
+    }
+
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
@@ -324,6 +338,7 @@ impl Config {
             one_sided: self.one_sided.or(defaults.one_sided).unwrap_or(true),
             watch_objects: self.watch_objects,
             survive: self.survive,
+            annex: self.annex.clone(),
         })
     }
 

@@ -38,6 +38,7 @@
 //! | read how a run went | [`Run`], [`Report`], [`Counters`] |
 //! | handle a failure | [`RunError`], [`Error`], [`AccessError`], [`SyncError`], [`ObjectError`] |
 //! | simulate | the module `sim` (feature `sim`) |
+//! | share raw memory in units of any size | the module `memory` (Linux on x86-64) |
 //! | send messages without shared objects | [`net`] |
 //! | keep objects consistent by a protocol of your own | [`protocol`] |
 //!
@@ -83,6 +84,8 @@ mod config;
 mod cost_report;
 mod defaults;
 mod job_queue;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub mod memory;
 pub mod net;
 mod process;
 pub mod protocol;

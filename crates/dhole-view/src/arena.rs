@@ -1,0 +1,218 @@
+//! A node's memory object and its views: `views` mappings for the program, and one more that is
+//! always open, for the runtime.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
+
+use crate::catcher::{Catcher, CatcherKind, Protection};
+
+/// The views of one memory object, in one piece of the space of addresses. The last is the
+/// privileged one.
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    /// Bytes of each view.
+    bytes: usize,
+    /// Views of the program.
+    views: usize,
+    catcher: Catcher,
+    file: OwnedFd,
+}
+
+// SAFETY: an address and descriptors. What is done with the memory there, the functions say.
+unsafe impl Send for Arena {}
+// SAFETY: as above; the functions that change bytes say who else may.
+unsafe impl Sync for Arena {}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: `new` mapped so many bytes there, and whoever refers to them borrows this.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.all_bytes()) };
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    match result {
+        0.. => Ok(result),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn mapped(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
+    match NonNull::new(at.cast()) {
+        Some(mapped) if at != libc::MAP_FAILED => Ok(mapped),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Arena {
+    /// A memory object of so many bytes, whole pages, with so many views of the program, all of
+    /// them closed.
+    pub fn new(bytes: u64, views: usize, kind: CatcherKind) -> io::Result<Arena> {
+        assert!(bytes.is_multiple_of(MINIPAGE_PAGE) && bytes <= 1 << VIEW_BITS);
+        // SAFETY: the name is a string; the result is a new descriptor, or -1.
+        let file = unsafe {
+            let file = checked(libc::memfd_create(
+                c"dhole-memory".as_ptr(),
+                libc::MFD_CLOEXEC,
+            ))?;
+            OwnedFd::from_raw_fd(file)
+        };
+        // SAFETY: the call takes an open descriptor and a number.
+        checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) })?;
+        let catcher = Catcher::new(kind)?;
+        let all = bytes as usize * (views + 1);
+        let reserves = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: at an address of the system's choice, so it touches nothing else.
+        let base = mapped(unsafe {
+            libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, reserves, -1, 0)
+        })?;
+        let arena = Arena {
+            base,
+            bytes: bytes as usize,
+            views,
+            catcher,
+            file,
+        };
+        for view in 0..=views {
+            arena.map(view)?;
+        }
+        Ok(arena)
+    }
+
+    /// Maps a view in its place.
+    fn map(&self, view: usize) -> io::Result<()> {
+        assert!(view <= self.views);
+        let is_privileged = view == self.views;
+        let protection = match is_privileged {
+            true => libc::PROT_READ | libc::PROT_WRITE,
+            false => self.catcher.closed(),
+        };
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let (bytes, file) = (self.bytes, self.file.as_raw_fd());
+        // SAFETY: the view's place in what `new` has reserved, by the test above, where nothing is
+        // yet and to which nothing refers.
+        unsafe {
+            let at = self.base.as_ptr().add(view * bytes).cast();
+            mapped(libc::mmap(at, bytes, protection, flags, file, 0))?;
+            // A child of `fork` would share the memory and see no faults; it has no views at all.
+            checked(libc::madvise(at, bytes, libc::MADV_DONTFORK))?;
+            if !is_privileged {
+                checked(libc::madvise(at, bytes, libc::MADV_DONTDUMP))?;
+            }
+        }
+        match is_privileged {
+            true => Ok(()),
+            false => self.catcher.watch(self.view_at(view), bytes),
+        }
+    }
+
+    fn all_bytes(&self) -> usize {
+        self.bytes * (self.views + 1)
+    }
+
+    /// Where a view begins.
+    fn view_at(&self, view: usize) -> NonNull<u8> {
+        assert!(view <= self.views);
+        // SAFETY: a place in the reservation, by the test above.
+        unsafe { self.base.add(view * self.bytes) }
+    }
+
+    /// How faults are caught.
+    pub fn faults(&self) -> &'static str {
+        self.catcher.name()
+    }
+
+    /// The addresses at which the program's views are.
+    pub fn program_views(&self) -> std::ops::Range<usize> {
+        let base = self.base.addr().get();
+        base..base + self.bytes * self.views
+    }
+
+    /// The protocol's address of a place in the views of the program, if it is one.
+    pub fn address_of(&self, place: usize) -> Option<u64> {
+        let within = place.checked_sub(self.base.addr().get())?;
+        let (view, offset) = (within / self.bytes, within % self.bytes);
+        (view < self.views).then_some(((view as u64) << VIEW_BITS) | offset as u64)
+    }
+
+    /// Where `bytes` bytes from an address of the protocol's are in the program's view, if they
+    /// are.
+    pub fn place_of(&self, address: u64, bytes: usize) -> Option<NonNull<u8>> {
+        let offset = (address & ((1 << VIEW_BITS) - 1)) as usize;
+        let view = (address >> VIEW_BITS) as usize;
+        if view >= self.views || bytes > self.bytes || offset > self.bytes - bytes {
+            return None;
+        }
+        // SAFETY: within the view, by the test above.
+        Some(unsafe { self.view_at(view).add(offset) })
+    }
+
+    /// Where a minipage is in the privileged view.
+    fn privileged(&self, minipage: Minipage) -> NonNull<u8> {
+        let (offset, bytes) = (minipage.offset() as usize, minipage.bytes as usize);
+        assert!(bytes <= self.bytes && offset <= self.bytes - bytes);
+        // SAFETY: within the view, by the test above.
+        unsafe { self.view_at(self.views).add(offset) }
+    }
+
+    /// Appends the bytes of a minipage.
+    ///
+    /// The node's threads may only read it, or nothing, as the protocol has it before its bytes are
+    /// sent. A thread that writes through a view that is not the minipage's gets another value, or
+    /// this copy does: bytes are copied as they are, of which every pattern is one.
+    pub fn gather(&self, minipage: Minipage, into: &mut Vec<u8>) {
+        let bytes = minipage.bytes as usize;
+        into.reserve(bytes);
+        let from = self.privileged(minipage);
+        // SAFETY: so many bytes are mapped there (`privileged`) and reserved here, and the two do
+        // not overlap: one is the vector's own. After the copy they are initialised.
+        unsafe {
+            let to = into.as_mut_ptr().add(into.len());
+            std::ptr::copy_nonoverlapping(from.as_ptr(), to, bytes);
+            into.set_len(into.len() + bytes);
+        }
+    }
+
+    /// Puts bytes into a minipage, of which the node's threads have no copy.
+    ///
+    /// # Panics
+    /// Unless they are as many as it has.
+    pub fn scatter(&self, minipage: Minipage, bytes: &[u8]) {
+        assert_eq!(bytes.len(), minipage.bytes as usize);
+        let to = self.privileged(minipage);
+        // SAFETY: so many bytes are mapped there (`privileged`). No Rust reference but to atomics
+        // is ever made to them (`shared`), and of a view that is closed none is followed.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
+    }
+
+    /// From here on all threads may do this with a minipage, through its view, and no more.
+    pub fn protect(&self, minipage: Minipage, protection: Protection) -> io::Result<()> {
+        let first = minipage.first_page();
+        let bytes = (minipage.end_of_pages() - first) as usize;
+        let place = self.place_of(first, bytes);
+        let place = place.expect("the pages of a minipage are in its view");
+        if protection != Protection::Closed {
+            self.populate(minipage);
+        }
+        self.catcher.protect(place, bytes, protection)
+    }
+
+    /// Makes the pages of a minipage exist: a view can be opened on none that does not.
+    fn populate(&self, minipage: Minipage) {
+        let place = self.privileged(minipage);
+        let within = place.addr().get() % MINIPAGE_PAGE as usize;
+        let end = within + minipage.bytes as usize;
+        for page in (0..end).step_by(MINIPAGE_PAGE as usize) {
+            // SAFETY: a byte of the minipage, which is mapped (`privileged`); it is only read.
+            unsafe {
+                place
+                    .as_ptr()
+                    .add(page.saturating_sub(within))
+                    .read_volatile()
+            };
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The signal handlers. A fault in the views of a program's memory is handled where it happens, on
+//! the thread's own stack: the handler asks for the minipage, waits, and returns, and the access is
+//! made again.
+//!
+//! Only the program's own code touches its views. So a fault never interrupts the runtime, the
+//! allocator or the standard library within a lock of their own, and the handler may use them all.
+//! Every other fault goes to the handler that was there before.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What has views in which threads fault.
+pub(crate) trait Faults: Sync {
+    /// A thread has accessed a place in the views and must not. Returns when it may try again:
+    /// whether its next instruction is to be a single step.
+    fn fault(&self, place: usize, writes: bool, instruction: usize) -> bool;
+
+    /// The instruction of this thread is over that was to be a single step.
+    fn stepped(&self);
+}
+
+/// Whose views some are.
+struct Target(*const dyn Faults);
+
+thread_local! {
+    /// Whose views this thread accesses in a single step.
+    static STEPPING: Cell<*const Target> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Most nodes with memory in this process, of all runs that are on.
+const MOST: usize = 4096;
+
+/// A node's views, for the handlers.
+struct Entry {
+    /// Odd while the entry changes.
+    version: AtomicU32,
+    start: AtomicUsize,
+    end: AtomicUsize,
+    target: AtomicPtr<Target>,
+}
+
+static ENTRIES: [Entry; MOST] = [const {
+    Entry {
+        version: AtomicU32::new(0),
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        target: AtomicPtr::new(std::ptr::null_mut()),
+    }
+}; MOST];
+
+/// So many entries were ever used.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whoever changes entries.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+impl Entry {
+    fn set(&self, views: Range<usize>, target: *mut Target) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        self.start.store(views.start, Ordering::SeqCst);
+        self.end.store(views.end, Ordering::SeqCst);
+        self.target.store(target, Ordering::SeqCst);
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Whose views have an address. An entry that changes meanwhile is none: the views in which a
+    /// thread faults are not being given up.
+    fn find(&self, place: usize) -> Option<*const Target> {
+        let version = self.version.load(Ordering::SeqCst);
+        let views = self.start.load(Ordering::SeqCst)..self.end.load(Ordering::SeqCst);
+        let target = self.target.load(Ordering::SeqCst);
+        let same = version.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == version;
+        (same && views.contains(&place)).then_some(target.cast_const())
+    }
+}
+
+/// The views of a memory are known to the handlers until this is dropped.
+pub(crate) struct Registration {
+    place: usize,
+    /// As it was boxed.
+    target: *mut Target,
+}
+
+// SAFETY: an address, which `Drop` alone follows.
+unsafe impl Send for Registration {}
+// SAFETY: as above.
+unsafe impl Sync for Registration {}
+
+impl Registration {
+    /// # Errors
+    /// Where there are too many.
+    ///
+    /// # Safety
+    /// What has the views stays where it is until the registration is dropped.
+    pub unsafe fn new(of: *const dyn Faults, views: Range<usize>) -> io::Result<Registration> {
+        let _one = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = |entry: &Entry| entry.target.load(Ordering::SeqCst).is_null();
+        let Some(place) = ENTRIES.iter().position(free) else {
+            let why = format!("{MOST} nodes of this process have memory already");
+            return Err(io::Error::other(why));
+        };
+        let target = Box::into_raw(Box::new(Target(of)));
+        ENTRIES[place].set(views, target);
+        USED.fetch_max(place + 1, Ordering::SeqCst);
+        Ok(Registration { place, target })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let _one = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        ENTRIES[self.place].set(0..0, std::ptr::null_mut());
+        // SAFETY: `new` made a box of it, which nobody else has given back. A handler follows it
+        // only for a thread that is within an access to the views, which are not given up then.
+        drop(unsafe { Box::from_raw(self.target) });
+    }
+}
+
+/// What the process did with a signal before.
+struct Handled {
+    signal: c_int,
+    previous: OnceLock<libc::sigaction>,
+    installed: OnceLock<Result<(), i32>>,
+}
+
+static HANDLED: [Handled; 3] = [
+    Handled::new(libc::SIGBUS),
+    Handled::new(libc::SIGSEGV),
+    Handled::new(libc::SIGTRAP),
+];
+
+impl Handled {
+    const fn new(signal: c_int) -> Handled {
+        Handled {
+            signal,
+            previous: OnceLock::new(),
+            installed: OnceLock::new(),
+        }
+    }
+
+    fn of(signal: c_int) -> Option<&'static Handled> {
+        HANDLED.iter().find(|handled| handled.signal == signal)
+    }
+}
+
+type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// Has faults that raise `signal` handled from now on, and single steps. Once is enough.
+///
+/// # Errors
+/// The system's own; and where another part of the program has taken the signal since: its handler
+/// might call this one on a stack on which it cannot wait.
+pub(crate) fn install(signal: c_int) -> io::Result<()> {
+    for (signal, handler) in [(signal, on_fault as Handler), (libc::SIGTRAP, on_step)] {
+        let handled = Handled::of(signal).expect("a signal that is handled");
+        let installed = handled.installed.get_or_init(|| {
+            let replaced = replace(handled, handler);
+            replaced.map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL))
+        });
+        installed.map_err(io::Error::from_raw_os_error)?;
+        if current(signal)?.sa_sigaction != handler as usize {
+            let why = format!("another part of the program handles signal {signal} meanwhile");
+            return Err(io::Error::other(why));
+        }
+    }
+    Ok(())
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What the process does with a signal.
+fn current(signal: c_int) -> io::Result<libc::sigaction> {
+    // SAFETY: all zeros is a valid `sigaction`, which the call fills in.
+    unsafe {
+        let mut current = std::mem::zeroed();
+        let none = std::ptr::null();
+        checked(libc::sigaction(signal, none, &mut current))?;
+        Ok(current)
+    }
+}
+
+fn replace(handled: &Handled, handler: Handler) -> io::Result<()> {
+    let previous = current(handled.signal)?;
+    // Known before the handler is, which may run on any thread as soon as it is there.
+    let previous = handled.previous.get_or_init(|| previous);
+    let ours = libc::sigaction {
+        sa_sigaction: handler as usize,
+        // On the thread's own stack, where it may wait as long as it must; and while it does, other
+        // threads of its stack's kind (coroutines) fault too.
+        sa_flags: libc::SA_SIGINFO | libc::SA_NODEFER,
+        ..*previous
+    };
+    // SAFETY: the handler is a function of the type that SA_SIGINFO names. It interrupts no code
+    // but the program's own accesses to its views (see the module), or passes the signal on.
+    checked(unsafe { libc::sigaction(handled.signal, &ours, std::ptr::null_mut()) })
+}
+
+/// The flag of the processor that raises SIGTRAP behind the next instruction.
+const TRAP_FLAG: libc::greg_t = 1 << 8;
+/// The bit of a fault's error code that says that it was a write.
+const WRITE: libc::greg_t = 1 << 1;
+
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let interrupted = context.cast::<libc::ucontext_t>();
+    // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there
+    // for a fault, and then `si_code` is positive. `errno` is the thread's own.
+    let (place, registers, errno) = unsafe {
+        let place = ((*info).si_code > 0).then(|| (*info).si_addr().addr());
+        let registers = &mut (*interrupted).uc_mcontext.gregs;
+        (place, registers, libc::__errno_location())
+    };
+    let used = USED.load(Ordering::SeqCst);
+    let found = place.and_then(|place| {
+        let entries = ENTRIES.iter().take(used);
+        let target = entries.filter_map(|entry| entry.find(place)).next()?;
+        Some((place, target))
+    });
+    let Some((place, target)) = found else {
+        return pass_on(signal, info, context);
+    };
+    let writes = registers[libc::REG_ERR as usize] & WRITE != 0;
+    let instruction = registers[libc::REG_RIP as usize] as usize;
+    // SAFETY: whoever accesses the views borrows what has them (`SharedRow::try_cells`). So the
+    // registration is not dropped meanwhile, and what it names stays where it is.
+    let views = unsafe { &*(*target).0 };
+    // SAFETY: the thread's own.
+    let before = unsafe { *errno };
+    if views.fault(place, writes, instruction) {
+        STEPPING.set(target);
+        registers[libc::REG_EFL as usize] |= TRAP_FLAG;
+    }
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
+/// The instruction is over behind which something is to be said.
+extern "C" fn on_step(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let target = STEPPING.replace(std::ptr::null());
+    if target.is_null() {
+        return pass_on(signal, info, context);
+    }
+    let interrupted = context.cast::<libc::ucontext_t>();
+    // SAFETY: as in `on_fault`.
+    let (registers, errno) = unsafe {
+        let registers = &mut (*interrupted).uc_mcontext.gregs;
+        (registers, libc::__errno_location())
+    };
+    registers[libc::REG_EFL as usize] &= !TRAP_FLAG;
+    // SAFETY: the thread's own.
+    let before = unsafe { *errno };
+    // SAFETY: the thread has just accessed the views, see `on_fault`.
+    unsafe { &*(*target).0 }.stepped();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
+/// Does what the process would have done without us.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous = Handled::of(signal).and_then(|handled| handled.previous.get());
+    let previous = previous.expect("it is known before the handler is");
+    // SAFETY: as in `on_fault`.
+    let is_fault = unsafe { (*info).si_code > 0 };
+    match previous.sa_sigaction {
+        libc::SIG_IGN if !is_fault => {}
+        // What faults is run again, and ends the process as it would have; what was sent is sent
+        // again.
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: all zeros but for the handler is a valid `sigaction`; both calls are
+            // allowed in a handler.
+            unsafe {
+                let mut default: libc::sigaction = std::mem::zeroed();
+                default.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &default, std::ptr::null_mut());
+                if !is_fault || signal == libc::SIGTRAP {
+                    libc::raise(signal);
+                }
+            }
+        }
+        // SAFETY: the process has installed it for this signal, as a function of this type.
+        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => unsafe {
+            let handler: Handler = std::mem::transmute(handler);
+            handler(signal, info, context);
+        },
+        // SAFETY: as above.
+        handler => unsafe {
+            let handler: extern "C" fn(c_int) = std::mem::transmute(handler);
+            handler(signal);
+        },
+    }
+}

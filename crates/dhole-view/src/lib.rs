@@ -1,0 +1,36 @@
+//! Raw shared memory in units of any size (MultiView and Millipage).
+//!
+//! A program allocates memory, and reads and writes it by ordinary instructions. Each allocation is
+//! a *minipage*, or several. One node may write a minipage, or several nodes may read it. An access
+//! that a node may not make faults; the handler of the fault asks for the minipage and waits, and
+//! the access is made again. So a hit costs what an access to private memory costs.
+//!
+//! A minipage may be smaller than a page, because one memory object is mapped several times: each
+//! mapping is a *view*, and the minipages of one page lie in different views. Every view has a
+//! protection of its own for the page. The runtime itself reads and writes through one more view,
+//! the *privileged* one, which is always open.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `arena` | the memory object and its views |
+//! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
+//! | `fault` | the signal handlers |
+//! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
+//! | `shared` | what programs see |
+//!
+//! Only Linux on x86-64 has what this needs; elsewhere the crate is empty.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+
+mod arena;
+mod catcher;
+mod fault;
+mod memory;
+mod number;
+mod settings;
+mod shared;
+
+pub use number::{AtomicF32, AtomicF64, SharedNumber};
+pub use settings::MemorySettings;
+pub use shared::{
+    MemoryError, MemoryUsage, SharedCell, SharedRow, SharedRows, alloc, alloc_rows, usage,
+};

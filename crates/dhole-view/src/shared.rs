@@ -1,0 +1,314 @@
+//! What programs see: numbers in raw memory, by references that all nodes can have.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use dhole_heap::Share;
+use dhole_node::{IntoError, Worker};
+use dhole_protocol::memory::{
+    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryOperation, MinipageRefusal,
+    VIEW_BITS,
+};
+
+use crate::memory::{Memory, MemoryWaitError, NodeMemory};
+use crate::number::SharedNumber;
+
+/// Why memory cannot be had.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum MemoryError {
+    /// The run has none.
+    #[error("using raw memory: this run has none (Config::memory)")]
+    None,
+    /// It cannot be allocated.
+    #[error("{0}")]
+    Refused(#[from] MinipageRefusal),
+    /// A reference of another run, or none at all.
+    #[error("{len} numbers at {at:#x} are not in the memory of this run")]
+    Foreign {
+        /// The address.
+        at: u64,
+        /// How many.
+        len: u64,
+    },
+    /// What is needed cannot be waited for, or the system refuses it.
+    #[error("asking for raw memory: {0}")]
+    Wait(#[from] MemoryWaitError),
+}
+
+impl IntoError for MemoryError {}
+
+/// How much of a run's memory a node has allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryUsage {
+    /// How faults are caught: `userfaultfd` or `mprotect`.
+    pub faults: &'static str,
+    /// Most of its minipages that lie on one page: so many views they need.
+    pub views: u64,
+    /// Bytes, by whole pages.
+    pub bytes: u64,
+}
+
+fn memory<'id>(w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
+    let annex = w.annex().ok_or(MemoryError::None)?;
+    NodeMemory::of(annex).ok_or(MemoryError::None)
+}
+
+/// How much memory this node has allocated, and how faults are caught.
+///
+/// # Errors
+/// [`MemoryError::None`]
+pub fn usage(w: &Worker<'_>) -> Result<MemoryUsage, MemoryError> {
+    let memory = memory(w)?;
+    let (views, bytes) = memory.allocated();
+    let faults = memory.arena.faults();
+    Ok(MemoryUsage {
+        faults,
+        views,
+        bytes,
+    })
+}
+
+/// Allocates a number that is zero, a minipage of its own. This node manages it. Called within
+/// [`Worker::once`] it gives all nodes the reference.
+///
+/// # Errors
+/// [`MemoryError`]: the run has no memory, or no more of it.
+pub fn alloc<N: SharedNumber>(w: &mut Worker<'_>) -> Result<SharedCell<N>, MemoryError> {
+    let rows = alloc_rows(w, 1, 1)?;
+    Ok(SharedCell(rows.row(0)))
+}
+
+/// Allocates `count` rows of `len` numbers that are zero, each row a minipage of its own, several
+/// on a page where that has room. This node manages them.
+///
+/// # Errors
+/// [`MemoryError`]: the run has no memory, or no more of it; or rows are empty or larger than
+/// 64 MiB.
+pub fn alloc_rows<N: SharedNumber>(
+    w: &mut Worker<'_>,
+    count: usize,
+    len: usize,
+) -> Result<SharedRows<N>, MemoryError> {
+    let size = size_of::<N>() as u64;
+    let bytes = (len as u64).saturating_mul(size);
+    let run = memory(w)?.allocate(count as u64, bytes, size)?;
+    Ok(SharedRows {
+        at: run.at,
+        count: run.count,
+        stride: run.stride.into(),
+        on_page: run.on_page.into(),
+        len: len as u64,
+        of: PhantomData,
+    })
+}
+
+/// References to rows of numbers that were allocated together. 40 bytes.
+#[derive(Share)]
+#[share(crate = "dhole_heap")]
+pub struct SharedRows<N: SharedNumber> {
+    at: u64,
+    count: u64,
+    stride: u64,
+    on_page: u64,
+    len: u64,
+    of: PhantomData<N>,
+}
+
+/// A reference to a row of numbers, a minipage. 16 bytes.
+#[derive(Share)]
+#[share(crate = "dhole_heap")]
+pub struct SharedRow<N: SharedNumber> {
+    at: u64,
+    len: u64,
+    of: PhantomData<N>,
+}
+
+/// A reference to one number, a minipage. 16 bytes.
+#[derive(Share)]
+#[share(crate = "dhole_heap")]
+pub struct SharedCell<N: SharedNumber>(SharedRow<N>);
+
+macro_rules! references {
+    ($($name:ident)*) => {$(
+        impl<N: SharedNumber> Clone for $name<N> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<N: SharedNumber> Copy for $name<N> {}
+    )*};
+}
+references!(SharedRows SharedRow SharedCell);
+
+impl<N: SharedNumber> fmt::Debug for SharedRows<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "SharedRows({:#x}, {} x {})",
+            self.at, self.count, self.len
+        )
+    }
+}
+
+impl<N: SharedNumber> fmt::Debug for SharedRow<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedRow({:#x}, {})", self.at, self.len)
+    }
+}
+
+impl<N: SharedNumber> fmt::Debug for SharedCell<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedCell({:#x})", self.0.at)
+    }
+}
+
+impl<N: SharedNumber> SharedRows<N> {
+    /// How many rows.
+    pub fn count(self) -> usize {
+        self.count as usize
+    }
+
+    /// How many numbers in each.
+    pub fn row_len(self) -> usize {
+        self.len as usize
+    }
+
+    /// The `i`-th row.
+    ///
+    /// # Panics
+    /// When there is none, like a slice.
+    #[track_caller]
+    pub fn row(self, i: usize) -> SharedRow<N> {
+        let (i, on_page) = (i as u64, self.on_page.max(1));
+        assert!(i < self.count, "row {i} of {}", self.count);
+        let pages = self
+            .len
+            .wrapping_mul(size_of::<N>() as u64)
+            .div_ceil(MINIPAGE_PAGE);
+        // A reference that some node has made up leads anywhere, and is tested when it is used.
+        let page = (i / on_page).wrapping_mul(pages.wrapping_mul(MINIPAGE_PAGE));
+        let place = (i % on_page).wrapping_mul(self.stride.wrapping_add(1 << VIEW_BITS));
+        SharedRow {
+            at: self.at.wrapping_add(page).wrapping_add(place),
+            len: self.len,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<N: SharedNumber> SharedRow<N> {
+    /// How many numbers.
+    pub fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The numbers. An access to one that this node may not make faults, and waits for the row.
+    ///
+    /// An access that cannot be made ends the process with exit code 70 and words that name the
+    /// node, the address and the cause: there is no way back from within a load. So does one within
+    /// a call of the runtime (an operation, an initialiser), and one by another thread than the
+    /// program's.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: the run has no memory, or not this.
+    pub fn try_cells<'id>(self, w: &Worker<'id>) -> Result<&'id [N::Atomic], MemoryError> {
+        let memory = memory(w)?;
+        let cells = self.place(memory)?.cast::<N::Atomic>();
+        // SAFETY: so many bytes of the views lie there (`place`), as long as the memory is
+        // borrowed, and are aligned for the atomic, by the test in `place`. Every pattern is an
+        // atomic's (`SharedNumber`), and an atomic may be changed by others.
+        Ok(unsafe { std::slice::from_raw_parts(cells, self.len()) })
+    }
+
+    /// As [`try_cells`](SharedRow::try_cells).
+    ///
+    /// # Panics
+    /// Where that returns an error.
+    #[track_caller]
+    pub fn cells<'id>(self, w: &Worker<'id>) -> &'id [N::Atomic] {
+        match self.try_cells(w) {
+            Ok(cells) => cells,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Where the row is in the views of the program.
+    fn place(self, memory: &Memory) -> Result<*mut u8, MemoryError> {
+        let size = size_of::<N>();
+        let foreign = MemoryError::Foreign {
+            at: self.at,
+            len: self.len,
+        };
+        let len = usize::try_from(self.len).ok();
+        let Some(bytes) = len.and_then(|len| len.checked_mul(size)) else {
+            return Err(foreign);
+        };
+        let is_aligned = self.at.is_multiple_of(size as u64);
+        match memory.arena.place_of(self.at, bytes) {
+            Some(place) if is_aligned => Ok(place.as_ptr()),
+            _ => Err(foreign),
+        }
+    }
+
+    /// Asks for the row, and does not wait: it may have come when it is read. Dropped where 1,024
+    /// such requests are under way.
+    ///
+    /// # Errors
+    /// [`MemoryError`]
+    pub fn prefetch(self, w: &Worker<'_>) -> Result<(), MemoryError> {
+        let memory = memory(w)?;
+        self.place(memory)?;
+        memory.acts(|machine, does| {
+            let read = MemoryOperation::Read;
+            let _later: Accessed = machine.access(self.at, read, false, &mut Does(does));
+        })?;
+        Ok(())
+    }
+
+    /// Sends all other nodes a copy to read, if this node has one. It is no synchronisation: a
+    /// node that reads before the copy comes waits for it as for any other.
+    ///
+    /// # Errors
+    /// [`MemoryError`]
+    pub fn push(self, w: &Worker<'_>) -> Result<(), MemoryError> {
+        let memory = memory(w)?;
+        self.place(memory)?;
+        memory.acts(|machine, does| machine.push(self.at, &mut Does(does)))?;
+        Ok(())
+    }
+}
+
+impl<N: SharedNumber> SharedCell<N> {
+    /// The number. As [`SharedRow::cells`].
+    ///
+    /// # Panics
+    /// As there.
+    #[track_caller]
+    pub fn get<'id>(self, w: &Worker<'id>) -> &'id N::Atomic {
+        let cells = self.0.cells(w);
+        assert!(!cells.is_empty(), "a cell that is none");
+        &cells[0]
+    }
+
+    /// As [`SharedRow::push`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn push(self, w: &Worker<'_>) -> Result<(), MemoryError> {
+        self.0.push(w)
+    }
+}
+
+/// Effects by a function.
+struct Does<'a>(&'a mut dyn FnMut(MemoryCommand));
+
+impl MemoryEffects for Does<'_> {
+    fn does(&mut self, command: MemoryCommand) {
+        (self.0)(command);
+    }
+}

@@ -1,0 +1,52 @@
+//! Raw shared memory in units of any size, sequentially consistent: on Linux on x86-64.
+//!
+//! Objects are reached by calls; raw memory by plain loads and stores. Its unit of sharing is what
+//! the program allocates, a *minipage*: one node may write a minipage, or several may read it. An
+//! access that a node may not make faults, and waits until it may. An access that it may make costs
+//! what it costs on private memory (MultiView and Millipage).
+//!
+//! ```
+//! use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+//!
+//! use dhole::Config;
+//! use dhole::memory::{self, MemorySettings};
+//!
+//! let config = Config::nodes(2).memory(MemorySettings::default());
+//! let run = config.run(|w| {
+//!     // Node 0 allocates; each row is shared by itself, sixteen of them on a page.
+//!     let rows = w.once(|w| Ok(memory::alloc_rows::<f64>(w, 64, 32)?))?;
+//!     let total = w.once(|w| Ok(memory::alloc::<u64>(w)?))?;
+//!     let (first, second) = (rows.row(2 * w.node().index()), rows.row(2 * w.node().index() + 1));
+//!     first.cells(w)[0].store(1.5, Relaxed);
+//!     second.cells(w)[31].store(2.5, Relaxed);
+//!     total.get(w).fetch_add(1, SeqCst);
+//!     w.barrier()?;
+//!     let sum: f64 = (0..4).map(|row| rows.row(row).cells(w)).map(|row| {
+//!         row[0].load(Relaxed) + row[31].load(Relaxed)
+//!     }).sum();
+//!     Ok((sum, total.get(w).load(SeqCst)))
+//! })?;
+//! assert_eq!(run.value, (8.0, 2));
+//! assert!(run.report.total().raw_read_faults > 0);
+//! # Ok::<(), dhole::RunError>(())
+//! ```
+//!
+//! # Consistency
+//!
+//! Between nodes all accesses, relaxed ones too, take place in one order that keeps each node's
+//! own (sequential consistency). Barriers, locks and operations on objects order them as well.
+//!
+//! # Limits
+//!
+//! Only the thread that runs a node's program may touch the memory, and not within a call of the
+//! runtime (an operation, an initialiser). An access that cannot be made, for the run has ended or
+//! nothing is allocated there, ends the process with exit code 70: there is no way back from
+//! within a load. A loop that waits for another node's store calls
+//! [`Worker::pause`](crate::Worker::pause) in each turn, and so hears of the end of the run. A run
+//! that survives the loss of nodes has no raw memory. System calls do not fault: copy what they
+//! read or write (`EFAULT` otherwise).
+
+pub use dhole_view::{
+    AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, SharedCell, SharedNumber,
+    SharedRow, SharedRows, alloc, alloc_rows, usage,
+};

@@ -1,0 +1,185 @@
+//! Accesses that cannot be made end the process, with words; the same program with `mprotect`. Each
+//! is a process of its own: this test, started again.
+
+use std::process::{Command, Output};
+use std::sync::atomic::Ordering::Relaxed;
+
+use dhole::memory::{self, MemorySettings};
+use dhole::{Config, Worker};
+
+/// Which program a process is to run.
+const PROGRAM: &str = "DHOLE_TEST_MEMORY";
+
+fn started(program: &str, faults: Option<&str>) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command
+        .args(["--exact", "ending::a_process_of_its_own", "--nocapture"])
+        .env(PROGRAM, program);
+    match faults {
+        Some(faults) => command.env("DHOLE_FAULTS", faults),
+        None => command.env_remove("DHOLE_FAULTS"),
+    };
+    command.output().expect("the test starts")
+}
+
+fn run<R: Send>(program: impl for<'id> Fn(&mut Worker<'id>) -> dhole::Result<R> + Sync) -> R {
+    let config = Config::nodes(2).memory(MemorySettings::default());
+    config.run(program).expect("a run").value
+}
+
+#[test]
+fn a_process_of_its_own() {
+    let Ok(program) = std::env::var(PROGRAM) else {
+        return;
+    };
+    match &*program {
+        "nowhere" => {
+            let rows = run(|w| w.once(|w| Ok(memory::alloc_rows::<u64>(w, 9, 512)?)));
+            run(|w| {
+                w.barrier()?;
+                if w.node().index() == 1 {
+                    rows.row(8).cells(w)[1].store(1, Relaxed);
+                }
+                Ok(w.barrier()?)
+            });
+        }
+        "in a call" => run(|w| {
+            let cell = w.once(|w| Ok(memory::alloc::<u32>(w)?))?;
+            let cell = cell.get(w);
+            if w.node().index() == 1 {
+                w.alloc_range(2, |_| cell.load(Relaxed));
+            }
+            w.barrier()?;
+            Ok(())
+        }),
+        "another thread" => run(|w| {
+            let cell = w.once(|w| Ok(memory::alloc::<u32>(w)?))?;
+            let cell = cell.get(w);
+            if w.node().index() == 1 {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| cell.load(Relaxed));
+                });
+            }
+            w.barrier()?;
+            Ok(())
+        }),
+        "counts" => {
+            let found = run(|w| {
+                let rows = w.once(|w| Ok(memory::alloc_rows::<u32>(w, 8, 16)?))?;
+                for round in 0..100 {
+                    rows.row(round % 8).cells(w)[round % 16].fetch_add(1, Relaxed);
+                }
+                w.barrier()?;
+                let all = (0..8).flat_map(|row| rows.row(row).cells(w));
+                let sum: u32 = all.map(|cell| cell.load(Relaxed)).sum();
+                w.barrier()?;
+                Ok((sum, memory::usage(w)?.faults))
+            });
+            println!("\nfound {found:?}");
+        }
+        "maps" => {
+            let found = run(|w| {
+                let rows = w.once(|w| Ok(memory::alloc_rows::<u32>(w, 500, 16)?))?;
+                w.barrier()?;
+                let before = mappings();
+                for row in (w.node().index()..1000).step_by(3).map(|row| row % 500) {
+                    rows.row(row).cells(w)[0].fetch_add(1, Relaxed);
+                }
+                w.barrier()?;
+                Ok([before, mappings()])
+            });
+            println!("\nfound {found:?}");
+        }
+        "segv" => {
+            run(|_| Ok(()));
+            let nowhere = std::ptr::null::<u8>();
+            // SAFETY: none: the process is to end as it would without dhole.
+            let read = unsafe { nowhere.read_volatile() };
+            println!("read {read}");
+        }
+        other => panic!("no program {other}"),
+    }
+}
+
+/// Mappings of memory in this process.
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the process has mappings");
+    let memory = |line: &&str| line.contains("memfd:dhole-memory");
+    maps.lines().filter(memory).count()
+}
+
+#[test]
+fn a_node_has_one_mapping_a_view_and_the_privileged_one_however_many_faults() {
+    let output = started("maps", Some("uffd"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let all = 2 * (MemorySettings::default().views + 1);
+    assert!(said.contains(&format!("found {:?}", [all, all])), "{said}");
+}
+
+fn dies(program: &str, words: &[&str]) {
+    for faults in [None, Some("mprotect")] {
+        let output = started(program, faults);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(70), "{program}: {said}");
+        for words in words {
+            assert!(said.contains(words), "{program}: {said}");
+        }
+    }
+}
+
+#[test]
+fn an_access_to_what_is_not_allocated_ends_the_process() {
+    dies(
+        "nowhere",
+        &[
+            "writing memory at 0x8008 on node 1",
+            "nothing is allocated there",
+        ],
+    );
+}
+
+#[test]
+fn an_access_within_a_call_is_no_hang() {
+    dies(
+        "in a call",
+        &[
+            "reading memory at 0x0 on node 1",
+            "within a call of the runtime",
+        ],
+    );
+}
+
+#[test]
+fn an_access_of_another_thread_is_no_hang() {
+    dies(
+        "another thread",
+        &[
+            "reading memory at 0x0 on node 1",
+            "only the thread that runs",
+        ],
+    );
+}
+
+#[test]
+fn both_ways_to_catch_faults_give_the_same() {
+    for (asked, name) in [
+        (Some("uffd"), "userfaultfd"),
+        (Some("mprotect"), "mprotect"),
+    ] {
+        let output = started("counts", asked);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(&format!("found (200, {name:?})")), "{said}");
+    }
+    let output = started("counts", Some("hope"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("DHOLE_FAULTS is `hope`"), "{said}");
+}
+
+#[test]
+fn a_fault_that_is_the_program_s_own_ends_it_as_ever() {
+    use std::os::unix::process::ExitStatusExt as _;
+    for faults in [None, Some("mprotect")] {
+        let output = started("segv", faults);
+        assert_eq!(output.status.signal(), Some(11));
+    }
+}
