@@ -12,6 +12,8 @@ pub mod cluster;
 pub mod digest;
 pub mod ida;
 pub mod input;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod is;
 pub mod mistake;
 pub mod options;
 pub mod picture;

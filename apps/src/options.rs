@@ -116,6 +116,10 @@ pub struct SorOptions {
     #[arg(long, default_value_t = 1.5)]
     pub omega: f64,
 
+    /// What the rows are: objects, or raw memory, of which each row is a minipage (Linux on x86-64)
+    #[arg(long, value_enum, default_value_t = SorShare::Objects)]
+    pub share: SorShare,
+
     /// How the rows of a colour are shared: each an object, or all of them one array
     #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
     pub layout: SorLayout,
@@ -137,6 +141,15 @@ pub struct SorOptions {
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
+}
+
+/// What the rows of `sor` are.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SorShare {
+    /// Objects.
+    Objects,
+    /// Raw memory.
+    Memory,
 }
 
 /// How `sor` shares its rows.
@@ -237,6 +250,14 @@ pub enum BadInput {
     Theta {
         /// The angle asked for.
         theta: f64,
+    },
+    /// There are too few keys to change two in each ranking.
+    #[error("{rankings} rankings: with so few keys there may be {most}")]
+    TooManyRankings {
+        /// The rankings asked for.
+        rankings: u32,
+        /// The most there may be.
+        most: u32,
     },
     /// A file cannot be used.
     #[error(transparent)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dhole::{Error, NodeId, Result, RunError, Worker};
+use dhole::{Config, Error, NodeId, Result, RunError, Worker};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -76,6 +76,19 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
         cluster: Cluster,
         problem: &P,
     ) -> std::result::Result<Report, RunError> {
+        self.solve_on((common, &cluster.config(common)), cluster, problem)
+    }
+
+    /// As [`solve`](Program::solve), with a configuration of the program's own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn solve_on(
+        &self,
+        (common, config): (&Common, &Config),
+        cluster: Cluster,
+        problem: &P,
+    ) -> std::result::Result<Report, RunError> {
         let alone = (common.verify || cluster.simulated).then(|| {
             let progress = Progress::new("sequential", 1);
             let begun = Instant::now();
@@ -84,7 +97,7 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
             (found, begun.elapsed().as_secs_f64(), units)
         });
         let solution = alone.as_ref().filter(|_| common.verify);
-        let run = cluster.config(common).run(|w| {
+        let run = config.run(|w| {
             let mut steps = Steps::default();
             let found = (self.shared)(w, problem, &mut steps)?;
             let differ = solution.and_then(|(alone, ..)| (self.differ)(alone, &found));

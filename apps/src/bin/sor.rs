@@ -4,13 +4,13 @@
 use std::process::ExitCode;
 
 use apps::cluster::Cluster;
-use apps::options::{Common, SorLayout, SorOptions};
+use apps::options::{Common, SorLayout, SorOptions, SorShare};
 use apps::program::{self, Losses};
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds, verified};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
-use dhole::{Array2, Rows, RunError};
-use serde_json::json;
+use dhole::{Array2, Config, Rows, RunError, Worker};
+use serde_json::{Value, json};
 
 fn main() -> ExitCode {
     let options: SorOptions = program::options();
@@ -21,23 +21,80 @@ fn main() -> ExitCode {
         &options.common,
         problem,
         |cluster, problem| {
-            let solve = match (options.layout, options.hoist) {
-                (SorLayout::Rows, true) => solve::<Rows<f64>>,
-                (SorLayout::Arrays, true) => solve::<Array2<f64>>,
-                (SorLayout::Rows, false) => solve::<PointByPoint<Rows<f64>>>,
-                (SorLayout::Pages, true) => solve::<ByPage>,
-                (SorLayout::Pages, false) => solve::<PointByPoint<ByPage>>,
-                (SorLayout::Arrays, false) => solve::<PointByPoint<Array2<f64>>>,
+            let config = cluster.config(&options.common);
+            let solve = |config: &Config, run: Solve<'_>| {
+                solve((&options.common, config), cluster, problem, run)
             };
-            solve(&options.common, cluster, problem)
+            if options.share == SorShare::Memory {
+                return over_memory(config, solve);
+            }
+            let run = match (options.layout, options.hoist) {
+                (SorLayout::Rows, true) => over_objects::<Rows<f64>>,
+                (SorLayout::Arrays, true) => over_objects::<Array2<f64>>,
+                (SorLayout::Rows, false) => over_objects::<PointByPoint<Rows<f64>>>,
+                (SorLayout::Pages, true) => over_objects::<ByPage>,
+                (SorLayout::Pages, false) => over_objects::<PointByPoint<ByPage>>,
+                (SorLayout::Arrays, false) => over_objects::<PointByPoint<Array2<f64>>>,
+            };
+            solve(&config, &run)
         },
     )
 }
 
-fn solve<L: Layout>(
-    common: &Common,
+/// What a node does: the outcome, and what else is to be reported.
+type Solve<'a> = &'a (
+        dyn Fn(
+    &mut Worker<'_>,
+    &Problem,
+    Option<&sequential::Grid>,
+    &dyn Fn(usize),
+) -> dhole::Result<(shared::Outcome, Value)>
+            + Sync
+    );
+
+fn over_objects<L: Layout>(
+    w: &mut Worker<'_>,
+    problem: &Problem,
+    solution: Option<&sequential::Grid>,
+    after_step: &dyn Fn(usize),
+) -> dhole::Result<(shared::Outcome, Value)> {
+    let outcome = shared::run::<L>(w, problem, solution, after_step)?;
+    Ok((outcome, json!({})))
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn over_memory(
+    config: Config,
+    solve: impl FnOnce(&Config, Solve<'_>) -> Result<Report, RunError>,
+) -> Result<Report, RunError> {
+    use apps::sor::memory;
+    let config = config.memory(dhole::memory::MemorySettings::default());
+    solve(&config, &|w, problem, solution, after_step| {
+        let (outcome, usage) = memory::run(w, problem, solution, after_step)?;
+        let usage = json!({
+            "faults": usage.faults,
+            "views": usage.views,
+            "memory_bytes": usage.bytes,
+        });
+        Ok((outcome, usage))
+    })
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn over_memory(
+    config: Config,
+    solve: impl FnOnce(&Config, Solve<'_>) -> Result<Report, RunError>,
+) -> Result<Report, RunError> {
+    solve(&config, &|_, _, _, _| {
+        Err("--share memory: only Linux on x86-64 has raw memory".into())
+    })
+}
+
+fn solve(
+    (common, config): (&Common, &Config),
     cluster: Cluster,
     problem: &Problem,
+    solve: Solve<'_>,
 ) -> Result<Report, RunError> {
     let alone = (common.verify || cluster.simulated).then(|| {
         let progress = Progress::new("sequential", problem.steps);
@@ -50,28 +107,32 @@ fn solve<L: Layout>(
         .filter(|_| common.verify)
         .map(|alone| &alone.grid);
     let progress = Progress::new("sor", problem.steps);
-    let run = cluster.config(common).run(|w| {
+    let run = config.run(|w| {
         let first = w.node().index() == 0;
-        shared::run::<L>(w, problem, solution, |step| {
+        solve(w, problem, solution, &|step| {
             if first {
                 progress.done(step);
             }
         })
     })?;
     progress.finish();
+    let (outcome, more) = &run.value;
     let mut result = json!({
         "rows": problem.rows,
         "columns": problem.columns,
         "steps": problem.steps,
-        "digest": format!("{:016x}", run.value.digest),
+        "digest": format!("{:016x}", outcome.digest),
     });
-    verified(&mut result, run.value.max_error, 0.0, &run.report)?;
+    for (name, value) in more.as_object().into_iter().flatten() {
+        result[name] = value.clone();
+    }
+    verified(&mut result, outcome.max_error, 0.0, &run.report)?;
     let alone =
         alone.map(|alone| sequential_seconds(&run.report, alone.sweep_seconds, alone.units));
     Ok(Report::new(
         "sor",
         &run.report,
-        run.value.sweeps,
+        outcome.sweeps,
         alone,
         &result,
     ))

@@ -21,6 +21,8 @@
 pub mod by_page;
 pub mod kernel;
 pub mod layout;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod memory;
 pub mod problem;
 pub mod sequential;
 pub mod shared;

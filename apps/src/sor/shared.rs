@@ -30,22 +30,50 @@ struct Shared<L> {
 
 /// A node's result for its rows.
 #[derive(Share, Clone, Copy)]
-struct Finding {
-    digest: u64,
-    max_error: f64,
+pub(super) struct Finding {
+    pub digest: u64,
+    pub max_error: f64,
+}
+
+impl Finding {
+    /// That of no rows.
+    pub const NOTHING: Finding = Finding {
+        digest: 0,
+        max_error: 0.0,
+    };
+
+    /// Adds a row: its digest, and how far it is from that of `solution`.
+    pub fn add(
+        &mut self,
+        problem: &Problem,
+        solution: Option<&Grid>,
+        (colour, row): (Colour, usize),
+        values: &[f64],
+    ) {
+        let digest = problem.digest(colour, row, values);
+        self.digest = self.digest.wrapping_add(digest);
+        let expected = solution.map_or(values, |grid| grid.row(colour, row));
+        for (value, expected) in values.iter().zip(expected) {
+            self.max_error = self.max_error.max((value - expected).abs());
+        }
+    }
+
+    /// That of both nodes' rows.
+    pub fn and(self, other: Finding) -> Finding {
+        Finding {
+            digest: self.digest.wrapping_add(other.digest),
+            max_error: self.max_error.max(other.max_error),
+        }
+    }
 }
 
 impl<L: Layout> Shared<L> {
     fn new(w: &mut Worker<'_>, problem: &Problem) -> Shared<L> {
         let (count, len) = (problem.stored_rows(), problem.row_len());
-        let nothing = Finding {
-            digest: 0,
-            max_error: 0.0,
-        };
         Shared {
             red: L::alloc(w, count, len),
             black: L::alloc(w, count, len),
-            findings: w.alloc_range(w.nodes(), |_| nothing),
+            findings: w.alloc_range(w.nodes(), |_| Finding::NOTHING),
         }
     }
 
@@ -99,11 +127,8 @@ pub fn run<L: Layout>(
     w.barrier()?;
     let mut all = found;
     if node == 0 {
-        for other in shared.findings.iter().skip(1) {
-            let Finding { digest, max_error } = other.read(w);
-            all.digest = all.digest.wrapping_add(digest);
-            all.max_error = all.max_error.max(max_error);
-        }
+        let others = shared.findings.iter().skip(1);
+        all = others.fold(found, |all, other| all.and(other.read(w)));
     }
     Ok(Outcome {
         digest: all.digest,
@@ -139,20 +164,11 @@ fn finding<L: Layout>(
     shared: &Shared<L>,
     solution: Option<&Grid>,
 ) -> Finding {
-    let mut found = Finding {
-        digest: 0,
-        max_error: 0.0,
-    };
+    let mut found = Finding::NOTHING;
     for colour in Colour::BOTH {
         for row in problem.initial_band(w.node().index(), w.nodes()) {
             let values = shared.rows(colour).row(w, row);
-            found.digest = found
-                .digest
-                .wrapping_add(problem.digest(colour, row, values));
-            let expected = solution.map_or(values, |grid| grid.row(colour, row));
-            for (value, expected) in values.iter().zip(expected) {
-                found.max_error = found.max_error.max((value - expected).abs());
-            }
+            found.add(problem, solution, (colour, row), values);
         }
     }
     found

@@ -5,6 +5,7 @@
 mod command_lines;
 mod dosa;
 mod full_disk;
+mod memory;
 mod orca;
 mod processes;
 mod programs;
