@@ -120,6 +120,10 @@ pub struct SorOptions {
     #[arg(long, value_enum, default_value_t = SorShare::Objects)]
     pub share: SorShare,
 
+    /// Rows of a colour that are one minipage of raw memory
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = size())]
+    pub chunk: u32,
+
     /// How the rows of a colour are shared: each an object, or all of them one array
     #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
     pub layout: SorLayout,

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
                 solve((&options.common, config), cluster, problem, run)
             };
             if options.share == SorShare::Memory {
-                return over_memory(config, solve);
+                return over_memory(config, options.chunk as usize, solve);
             }
             let run = match (options.layout, options.hoist) {
                 (SorLayout::Rows, true) => over_objects::<Rows<f64>>,
@@ -65,12 +65,13 @@ fn over_objects<L: Layout>(
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn over_memory(
     config: Config,
+    chunk: usize,
     solve: impl FnOnce(&Config, Solve<'_>) -> Result<Report, RunError>,
 ) -> Result<Report, RunError> {
     use apps::sor::memory;
     let config = config.memory(dhole::memory::MemorySettings::default());
     solve(&config, &|w, problem, solution, after_step| {
-        let (outcome, usage) = memory::run(w, problem, solution, after_step)?;
+        let (outcome, usage) = memory::run(w, (problem, chunk), solution, after_step)?;
         let usage = json!({
             "faults": usage.faults,
             "views": usage.views,
@@ -83,6 +84,7 @@ fn over_memory(
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn over_memory(
     config: Config,
+    _chunk: usize,
     solve: impl FnOnce(&Config, Solve<'_>) -> Result<Report, RunError>,
 ) -> Result<Report, RunError> {
     solve(&config, &|_, _, _, _| {

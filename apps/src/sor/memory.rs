@@ -29,11 +29,11 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(w: &mut Worker<'_>, problem: &Problem) -> dhole::Result<Shared> {
+    fn new(w: &mut Worker<'_>, problem: &Problem, chunk: usize) -> dhole::Result<Shared> {
         let (count, len) = (problem.stored_rows(), problem.row_len());
         Ok(Shared {
-            red: memory::alloc_rows(w, count, len)?,
-            black: memory::alloc_rows(w, count, len)?,
+            red: memory::alloc_chunks(w, count, len, chunk)?,
+            black: memory::alloc_chunks(w, count, len, chunk)?,
             findings: memory::alloc_rows(w, w.nodes(), 2)?,
         })
     }
@@ -81,20 +81,20 @@ pub fn relax(
 }
 
 /// Solves `problem` on the cluster of `w`, as [`shared::run`](super::shared::run) does over
-/// objects. With it, what node 0 has allocated.
+/// objects, with `chunk` rows in a minipage. With it, what node 0 has allocated.
 ///
 /// # Errors
 /// Those of the runtime; and that the run has no raw memory, or not enough.
 pub fn run(
     w: &mut Worker<'_>,
-    problem: &Problem,
+    (problem, chunk): (&Problem, usize),
     solution: Option<&Grid>,
     after_step: impl Fn(usize),
 ) -> dhole::Result<(Outcome, MemoryUsage)> {
     if problem.setup_measured {
         w.begin_measuring()?;
     }
-    let shared = w.once(|w| Shared::new(w, problem))?;
+    let shared = w.once(|w| Shared::new(w, problem, chunk))?;
     let (node, nodes) = (w.node().index(), w.nodes());
     let mut values = vec![0.0; problem.row_len()];
     for colour in Colour::BOTH {

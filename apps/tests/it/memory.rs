@@ -26,10 +26,11 @@ fn sor_over_memory_finds_the_same_grid_on_any_number_of_nodes() {
     for (rows, columns) in [(4, 1), (5, 8), (40, 61)] {
         let problem = problem(rows, columns, 5);
         let alone = sor::sequential::run(problem, |_| ()).grid;
-        for nodes in [1, 2, 3, 4] {
+        for (nodes, chunk) in [(1, 1), (2, 1), (3, 1), (4, 1), (2, 3), (3, 40), (4, 2)] {
             let config = Config::nodes(nodes).memory(MemorySettings::default());
-            let program =
-                |w: &mut dhole::Worker<'_>| sor::memory::run(w, &problem, Some(&alone), |_| ());
+            let program = |w: &mut dhole::Worker<'_>| {
+                sor::memory::run(w, (&problem, chunk), Some(&alone), |_| ())
+            };
             let simulated = Settings::fixed_cost(nodes);
             let run = config.run(program).unwrap();
             let simulated = config.simulate(simulated, program).unwrap();
@@ -47,7 +48,7 @@ fn sor_of_the_paper_s_rows_needs_as_many_views_as_the_paper_says() {
     // Rows of one colour of 256 bytes: 32 numbers, of which the last column's are the wall's.
     let problem = problem(62, 62, 1);
     let config = Config::nodes(1).memory(MemorySettings::default());
-    let run = config.run(|w| sor::memory::run(w, &problem, None, |_| ()));
+    let run = config.run(|w| sor::memory::run(w, (&problem, 1), None, |_| ()));
     let (_, MemoryUsage { views, bytes, .. }) = run.unwrap().value;
     // Two colours of 64 rows, 16 on a page; and a page for what nodes find.
     assert_eq!((views, bytes), (16, 9 * 4096));

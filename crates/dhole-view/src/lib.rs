@@ -32,5 +32,6 @@ mod shared;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use settings::MemorySettings;
 pub use shared::{
-    MemoryError, MemoryUsage, SharedCell, SharedRow, SharedRows, alloc, alloc_rows, usage,
+    MemoryError, MemoryUsage, SharedCell, SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows,
+    usage,
 };

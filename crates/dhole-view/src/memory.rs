@@ -297,6 +297,38 @@ impl Memory {
         failed.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
     }
 
+    /// Frees the minipage at an address, for all nodes; whether there was one.
+    ///
+    /// # Errors
+    /// As [`acts`](Memory::acts).
+    pub fn free(&self, address: u64) -> Result<bool, MemoryWaitError> {
+        let (mut asked, mut is_own, mut freed, mut failed) = (false, false, true, None);
+        let waited = self.waits(&mut |out| {
+            let mut inside = self.lock();
+            let machine = &mut inside.machine;
+            let mut effects = self.effects(out);
+            loop {
+                if asked {
+                    let state = machine.state(address);
+                    if state == RequestState::Waits {
+                        return AnnexStep::Waits;
+                    }
+                    machine.goes_on(address, &mut effects);
+                    freed = state != RequestState::Gone;
+                    if is_own || !freed || effects.failed.is_some() {
+                        failed = effects.failed.take();
+                        return AnnexStep::Over;
+                    }
+                }
+                // What was asked for before on the same page comes first.
+                let accessed = machine.access(address, MemoryOperation::Free, true, &mut effects);
+                (asked, is_own) = (true, accessed == Accessed::Asked);
+            }
+        });
+        waited?;
+        failed.map_or(Ok(freed), |cause| Err(MemoryWaitError::Refused(cause)))
+    }
+
     fn effects<'a, 'o>(&'a self, out: &'a mut AnnexOutbox<'o>) -> Effects<'a, 'o> {
         Effects {
             arena: &self.arena,

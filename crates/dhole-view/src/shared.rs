@@ -30,6 +30,12 @@ pub enum MemoryError {
         /// How many.
         len: u64,
     },
+    /// Nothing is allocated there, or no longer.
+    #[error("freeing memory at {at:#x}: nothing is allocated there, or no longer")]
+    Gone {
+        /// The address.
+        at: u64,
+    },
     /// What is needed cannot be waited for, or the system refuses it.
     #[error("asking for raw memory: {0}")]
     Wait(#[from] MemoryWaitError),
@@ -89,20 +95,37 @@ pub fn alloc_rows<N: SharedNumber>(
     count: usize,
     len: usize,
 ) -> Result<SharedRows<N>, MemoryError> {
+    alloc_chunks(w, count, len, 1)
+}
+
+/// As [`alloc_rows`], with `chunk` rows in each minipage: nodes get and lose them together
+/// (MultiView, section 4.4).
+///
+/// # Errors
+/// As there; a chunk of no rows is refused too.
+pub fn alloc_chunks<N: SharedNumber>(
+    w: &mut Worker<'_>,
+    count: usize,
+    len: usize,
+    chunk: usize,
+) -> Result<SharedRows<N>, MemoryError> {
     let size = size_of::<N>() as u64;
-    let bytes = (len as u64).saturating_mul(size);
-    let run = memory(w)?.allocate(count as u64, bytes, size)?;
+    let (count, len, chunk) = (count as u64, len as u64, chunk as u64);
+    let bytes = len.saturating_mul(size).saturating_mul(chunk);
+    let minipages = count.div_ceil(chunk.max(1));
+    let run = memory(w)?.allocate(minipages, bytes, size)?;
     Ok(SharedRows {
         at: run.at,
-        count: run.count,
+        count,
         stride: run.stride.into(),
         on_page: run.on_page.into(),
-        len: len as u64,
+        len,
+        chunk,
         of: PhantomData,
     })
 }
 
-/// References to rows of numbers that were allocated together. 40 bytes.
+/// References to rows of numbers that were allocated together. 48 bytes.
 #[derive(Share)]
 #[share(crate = "dhole_heap")]
 pub struct SharedRows<N: SharedNumber> {
@@ -111,10 +134,12 @@ pub struct SharedRows<N: SharedNumber> {
     stride: u64,
     on_page: u64,
     len: u64,
+    /// Rows in a minipage.
+    chunk: u64,
     of: PhantomData<N>,
 }
 
-/// A reference to a row of numbers, a minipage. 16 bytes.
+/// A reference to a row of numbers, a minipage or a part of one. 16 bytes.
 #[derive(Share)]
 #[share(crate = "dhole_heap")]
 pub struct SharedRow<N: SharedNumber> {
@@ -179,17 +204,17 @@ impl<N: SharedNumber> SharedRows<N> {
     /// When there is none, like a slice.
     #[track_caller]
     pub fn row(self, i: usize) -> SharedRow<N> {
-        let (i, on_page) = (i as u64, self.on_page.max(1));
+        let (i, on_page, chunk) = (i as u64, self.on_page.max(1), self.chunk.max(1));
         assert!(i < self.count, "row {i} of {}", self.count);
-        let pages = self
-            .len
-            .wrapping_mul(size_of::<N>() as u64)
-            .div_ceil(MINIPAGE_PAGE);
         // A reference that some node has made up leads anywhere, and is tested when it is used.
-        let page = (i / on_page).wrapping_mul(pages.wrapping_mul(MINIPAGE_PAGE));
-        let place = (i % on_page).wrapping_mul(self.stride.wrapping_add(1 << VIEW_BITS));
+        let bytes = self.len.wrapping_mul(size_of::<N>() as u64);
+        let (minipage, within) = (i / chunk, (i % chunk).wrapping_mul(bytes));
+        let pages = bytes.wrapping_mul(chunk).div_ceil(MINIPAGE_PAGE);
+        let page = (minipage / on_page).wrapping_mul(pages.wrapping_mul(MINIPAGE_PAGE));
+        let place = (minipage % on_page).wrapping_mul(self.stride.wrapping_add(1 << VIEW_BITS));
+        let begins = self.at.wrapping_add(page).wrapping_add(place);
         SharedRow {
-            at: self.at.wrapping_add(page).wrapping_add(place),
+            at: begins.wrapping_add(within),
             len: self.len,
             of: PhantomData,
         }
@@ -252,6 +277,21 @@ impl<N: SharedNumber> SharedRow<N> {
         match memory.arena.place_of(self.at, bytes) {
             Some(place) if is_aligned => Ok(place.as_ptr()),
             _ => Err(foreign),
+        }
+    }
+
+    /// Frees the minipage of the row, for all nodes, and waits until none has it any more. An
+    /// access afterwards ends the process of the node that makes it. The memory is not allocated
+    /// again.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: it was freed before, say.
+    pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
+        let memory = memory(w)?;
+        self.place(memory)?;
+        match memory.free(self.at)? {
+            true => Ok(()),
+            false => Err(MemoryError::Gone { at: self.at }),
         }
     }
 

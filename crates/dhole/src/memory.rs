@@ -48,5 +48,5 @@
 
 pub use dhole_view::{
     AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, SharedCell, SharedNumber,
-    SharedRow, SharedRows, alloc, alloc_rows, usage,
+    SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows, usage,
 };

@@ -43,6 +43,19 @@ fn a_process_of_its_own() {
                 Ok(w.barrier()?)
             });
         }
+        "freed" => run(|w| {
+            let row = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 2)?.row(0)))?;
+            row.cells(w)[w.node().index()].store(1, Relaxed);
+            w.barrier()?;
+            if w.node().index() == 0 {
+                row.free(w)?;
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                println!("{}", row.cells(w)[0].load(Relaxed));
+            }
+            Ok(w.barrier()?)
+        }),
         "in a call" => run(|w| {
             let cell = w.once(|w| Ok(memory::alloc::<u32>(w)?))?;
             let cell = cell.get(w);
@@ -136,6 +149,15 @@ fn an_access_to_what_is_not_allocated_ends_the_process() {
             "nothing is allocated there",
         ],
     );
+}
+
+#[test]
+fn an_access_to_what_was_freed_ends_the_process() {
+    let words = [
+        "reading memory at 0x0 on node 1",
+        "nothing is allocated there",
+    ];
+    dies("freed", &words);
 }
 
 #[test]

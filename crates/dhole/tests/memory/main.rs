@@ -278,3 +278,54 @@ fn references_of_another_run_are_refused() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn what_is_freed_is_freed_once() {
+    let runs = everywhere(3, 0, |w| {
+        let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 3, 16)?))?;
+        let node = w.node().index();
+        rows.row(node).cells(w)[0].store(1, Relaxed);
+        let before = rows.row((node + 1) % 3).cells(w)[0].load(Relaxed);
+        w.barrier()?;
+        // Another node's, which it has written, and this one has read.
+        let mine = rows.row((node + 1) % 3);
+        mine.free(w)?;
+        w.barrier()?;
+        let again = [rows.row(node), mine].map(|row| row.free(w));
+        let gone = again
+            .iter()
+            .all(|it| matches!(it, Err(MemoryError::Gone { .. })));
+        w.barrier()?;
+        Ok((before <= 1, gone))
+    });
+    for run in runs {
+        assert_eq!(run.value, (true, true));
+    }
+}
+
+#[test]
+fn rows_of_one_chunk_come_together() {
+    let runs = everywhere(2, 0, |w| {
+        let rows = w.once(|w| Ok(memory::alloc_chunks::<u32>(w, 10, 16, 4)?))?;
+        if w.node().index() == 0 {
+            for row in 0..10 {
+                rows.row(row).cells(w)[15].store(row as u32 + 1, Relaxed);
+            }
+        }
+        w.barrier()?;
+        let found = (0..10).map(|row| rows.row(row).cells(w)[15].load(Relaxed));
+        let found: Vec<u32> = found.collect();
+        w.barrier()?;
+        Ok(found)
+    });
+    for run in runs {
+        assert_eq!(run.value, (1..=10).collect::<Vec<u32>>());
+        assert_eq!(run.report.total().raw_read_faults, 3);
+    }
+    let run = config(1).run(|w| {
+        let none = memory::alloc_chunks::<u8>(w, 1, 1, 0).unwrap_err();
+        assert!(matches!(none, MemoryError::Refused(_)), "{none}");
+        Ok(())
+    });
+    run.expect("a run");
+}
