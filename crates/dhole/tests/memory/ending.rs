@@ -1,11 +1,15 @@
 //! Accesses that cannot be made end the process, with words; the same program with `mprotect`. Each
 //! is a process of its own: this test, started again.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use dhole::memory::{self, MemorySettings};
 use dhole::{Config, Worker};
+
+/// A process is looked at so often, for 80 seconds, and takes a second at most.
+const MOST_LOOKS: usize = 4000;
 
 /// Which program a process is to run.
 const PROGRAM: &str = "DHOLE_TEST_MEMORY";
@@ -19,7 +23,20 @@ fn started(program: &str, faults: Option<&str>) -> Output {
         Some(faults) => command.env("DHOLE_FAULTS", faults),
         None => command.env_remove("DHOLE_FAULTS"),
     };
-    command.output().expect("the test starts")
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.expect("the test starts");
+    for _ in 0..MOST_LOOKS {
+        if child.try_wait().expect("a process").is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // What has not ended by now does not, and is ended: the test then finds what it has not said.
+    let _ended = child.kill();
+    child.wait_with_output().expect("what the test has said")
 }
 
 fn run<R: Send>(program: impl for<'id> Fn(&mut Worker<'id>) -> dhole::Result<R> + Sync) -> R {
@@ -103,6 +120,14 @@ fn a_process_of_its_own() {
             });
             println!("\nfound {found:?}");
         }
+        "swap two" => {
+            for nodes in 2..=4 {
+                for simulated in [false, true] {
+                    swap_two(nodes, simulated);
+                }
+            }
+            println!("\nswapped");
+        }
         "segv" => {
             run(|_| Ok(()));
             let nowhere = std::ptr::null::<u8>();
@@ -112,6 +137,39 @@ fn a_process_of_its_own() {
         }
         other => panic!("no program {other}"),
     }
+}
+
+/// Nodes copy one number to the other, and the other way round, by one instruction that needs both.
+fn swap_two(nodes: usize, simulated: bool) {
+    let config = Config::nodes(nodes).memory(MemorySettings::default());
+    let program = |w: &mut Worker<'_>| {
+        let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 1)?))?;
+        let node = w.node().index();
+        let of = |row: usize| rows.row(row).cells(w)[0].as_ptr();
+        let (from, to) = (of(node % 2), of(1 - node % 2));
+        for _ in 0..200 {
+            // SAFETY: both are numbers that are mapped, aligned and only accessed as atomics are:
+            // by instructions of which each number's part is one access.
+            unsafe {
+                std::arch::asm!("movsq", inout("rsi") from => _, inout("rdi") to => _,
+                    options(nostack, preserves_flags));
+            }
+        }
+        Ok(w.barrier()?)
+    };
+    let settings = dhole::sim::Settings::fixed_cost(nodes);
+    let ended = match simulated {
+        true => config.simulate(settings, program),
+        false => config.run(program),
+    };
+    ended.expect("a run");
+}
+
+#[test]
+fn nodes_that_need_the_same_two_minipages_by_one_instruction_get_on() {
+    let output = started("swap two", None);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("swapped"), "{output:?}");
 }
 
 /// Mappings of memory in this process.
