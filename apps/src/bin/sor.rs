@@ -4,10 +4,11 @@
 use std::process::ExitCode;
 
 use apps::cluster::Cluster;
-use apps::options::{Common, SorLayout, SorOptions, SorShare};
+use apps::options::Common;
 use apps::program::{self, Losses};
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds, verified};
+use apps::sor::options::{SorLayout, SorOptions, SorShare};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
 use dhole::{Array2, Config, Rows, RunError, Worker};
 use serde_json::{Value, json};

@@ -23,6 +23,7 @@ pub mod kernel;
 pub mod layout;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod memory;
+pub mod options;
 pub mod problem;
 pub mod sequential;
 pub mod shared;

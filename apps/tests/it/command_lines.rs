@@ -4,8 +4,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::barnes_program;
+
 const SOR: &str = env!("CARGO_BIN_EXE_sor");
-const BARNES: &str = env!("CARGO_BIN_EXE_barnes");
 const NSQUARED: &str = env!("CARGO_BIN_EXE_water-nsquared");
 const SPATIAL: &str = env!("CARGO_BIN_EXE_water-spatial");
 
@@ -35,7 +36,7 @@ fn nothing_of_what_there_must_be_some_is_refused() {
     for (program, size) in [
         (SOR, "--rows"),
         (SOR, "--columns"),
-        (BARNES, "--bodies"),
+        (barnes_program(), "--bodies"),
         (NSQUARED, "--molecules"),
         (SPATIAL, "--molecules"),
     ] {
@@ -61,17 +62,17 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
         (SOR, "--bodies 5", "'--bodies'"),
         (SOR, "--layout trees", "'trees'"),
         (SOR, "--nodes", "'--nodes <N>'"),
-        (BARNES, "--nodes 1025", "'1025'"),
-        (BARNES, "--bodies -1", "'-1'"),
-        (BARNES, "--theta -0.5", "an opening angle of -0.5"),
-        (BARNES, "--theta NaN", "an opening angle of NaN"),
+        (barnes_program(), "--nodes 1025", "'1025'"),
+        (barnes_program(), "--bodies -1", "'-1'"),
+        (barnes_program(), "--theta -0.5", "an opening angle of -0.5"),
+        (barnes_program(), "--theta NaN", "an opening angle of NaN"),
         (
-            BARNES,
+            barnes_program(),
             "--bodies 7 --nodes 8",
             "8 nodes are more than 7 bodies",
         ),
-        (BARNES, "--rows 5", "'--rows'"),
-        (BARNES, "nonsense", "'nonsense'"),
+        (barnes_program(), "--rows 5", "'--rows'"),
+        (barnes_program(), "nonsense", "'nonsense'"),
         (NSQUARED, "--molecules 100000000", "'100000000'"),
         (NSQUARED, "--cutoff -6", "-6"),
         (NSQUARED, "--cutoff NaN", "NaN"),
@@ -161,7 +162,7 @@ fn a_switch_that_the_protocol_lacks_is_refused_and_a_default_is_silent() {
         ("home", "--notice-reduction 0"),
     ];
     for (protocol, switch) in lacked {
-        for program in [SOR, BARNES, NSQUARED, SPATIAL] {
+        for program in [SOR, barnes_program(), NSQUARED, SPATIAL] {
             let error = refused(program, &format!("--protocol {protocol} {switch}"));
             let name = switch.split(' ').next().unwrap();
             let named = error.starts_with(&format!("error: {name}")) && error.contains(protocol);
@@ -202,7 +203,7 @@ fn a_program_that_cannot_survive_the_loss_of_a_node_refuses_to() {
     let asp = env!("CARGO_BIN_EXE_asp");
     for (program, name) in [
         (SOR, "sor"),
-        (BARNES, "barnes"),
+        (barnes_program(), "barnes"),
         (NSQUARED, "water-nsquared"),
         (SPATIAL, "water-spatial"),
         (asp, "asp"),
@@ -232,7 +233,7 @@ fn the_last_line_is_one_object_with_what_the_papers_tables_need() {
             "--rows 20 --columns 31 --steps 3 --nodes 3 --verify --json",
         ),
         (
-            BARNES,
+            barnes_program(),
             0.0,
             "--bodies 200 --steps 2 --nodes 3 --verify --json",
         ),
@@ -276,7 +277,7 @@ fn the_last_line_is_one_object_with_what_the_papers_tables_need() {
 
 #[test]
 fn without_json_a_table_is_printed() {
-    let output = run(BARNES, "--bodies 100 --steps 1 --nodes 2");
+    let output = run(barnes_program(), "--bodies 100 --steps 1 --nodes 2");
     assert!(output.status.success());
     let shown = String::from_utf8(output.stdout).unwrap();
     for part in [
@@ -296,12 +297,15 @@ fn without_json_a_table_is_printed() {
 
 #[test]
 fn the_costs_are_told_behind_the_result_where_they_are_asked_for() {
-    let output = run(BARNES, "--bodies 200 --steps 2 --nodes 2 --report --json");
+    let output = run(
+        barnes_program(),
+        "--bodies 200 --steps 2 --nodes 2 --report --json",
+    );
     assert!(json(&output)["messages"].is_number());
     let said = String::from_utf8(output.stderr).unwrap();
     let head = "2 nodes over threads, protocol lazy, ";
     assert!(said.starts_with(head), "{said}");
-    assert!(said.contains(" at apps/src/barnes/"), "{said}");
+    assert!(said.contains(" at apps/barnes/src/"), "{said}");
 }
 
 #[test]
@@ -315,7 +319,7 @@ fn a_simulated_cluster_tells_its_speedup_and_repeats_itself() {
     };
     for (program, args) in [
         (SOR, "--rows 60 --columns 63 --steps 4 --json"),
-        (BARNES, "--bodies 400 --steps 3 --json"),
+        (barnes_program(), "--bodies 400 --steps 3 --json"),
         (NSQUARED, "--molecules 125 --steps 3 --json --verify"),
         (SPATIAL, "--molecules 125 --steps 3 --json --verify"),
     ] {
@@ -348,7 +352,7 @@ fn what_cannot_be_written_is_an_error_and_no_silence() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("writing the report"), "{said}");
 
-    for program in [SOR, BARNES, NSQUARED, SPATIAL, raytrace] {
+    for program in [SOR, barnes_program(), NSQUARED, SPATIAL, raytrace] {
         let full = std::fs::File::options().write(true).open("/dev/full");
         let mut help = Command::new(program);
         let output = help.arg("--help").stdout(full.unwrap()).output().unwrap();
@@ -372,7 +376,7 @@ fn barnes_draws_the_same_bodies_on_any_number_of_nodes() {
             "--bodies 300 --steps 2 --json --picture {} {options}",
             path.display()
         );
-        let report = json(&run(BARNES, &all));
+        let report = json(&run(barnes_program(), &all));
         assert_eq!(report["result"]["picture"], path.display().to_string());
         let read = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
         let mut reader = png::Decoder::new(read).read_info().unwrap();
@@ -416,7 +420,10 @@ fn a_picture_that_cannot_be_written_is_refused_before_the_bodies_move() {
     for path in wrong {
         // So many steps would take hours.
         let size = "--bodies 100000 --steps 100000 --nodes 2";
-        let said = refused(BARNES, &format!("{size} --picture {}", path.display()));
+        let said = refused(
+            barnes_program(),
+            &format!("{size} --picture {}", path.display()),
+        );
         let words = format!("error: writing {}: ", path.display());
         assert!(said.starts_with(&words), "{said}");
     }

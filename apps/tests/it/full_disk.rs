@@ -3,17 +3,15 @@
 use std::fs::File;
 use std::process::{Command, Output};
 
+use crate::barnes_program;
+
 const RAYTRACE: &str = env!("CARGO_BIN_EXE_raytrace");
 const SCENE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/spheres.scene");
 const CITIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/four.tsp");
 
-/// Every program, and the words for the least of what it can compute.
-const PROGRAMS: [(&str, &[&str]); 8] = [
+/// Every program of this crate, and the words for the least of what it can compute.
+const PROGRAMS: [(&str, &[&str]); 7] = [
     (env!("CARGO_BIN_EXE_asp"), &["--vertices", "4"]),
-    (
-        env!("CARGO_BIN_EXE_barnes"),
-        &["--bodies", "16", "--steps", "1"],
-    ),
     (
         env!("CARGO_BIN_EXE_ida"),
         &["--position", "1,0,2,3,4,5,6,7,8,9,10,11,12,13,14,15"],
@@ -49,7 +47,8 @@ fn run(program: &str, words: &[&str], is_full: bool) -> Output {
 
 #[test]
 fn a_report_that_cannot_be_written_is_an_error() {
-    for (program, words) in PROGRAMS {
+    let barnes: (&str, &[&str]) = (barnes_program(), &["--bodies", "16", "--steps", "1"]);
+    for (program, words) in PROGRAMS.into_iter().chain([barnes]) {
         for words in [words, &[words, &["--json"]].concat()] {
             let words = [words, &["-n", "1"]].concat();
             let output = run(program, &words, false);
@@ -78,7 +77,7 @@ fn a_picture_of_bodies_for_which_there_is_no_room_is_an_error() {
         "--picture",
         "/dev/full",
     ];
-    let output = run(env!("CARGO_BIN_EXE_barnes"), &words, false);
+    let output = run(barnes_program(), &words, false);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let no_room = said.contains("writing /dev/full: ") && said.contains("No space left");

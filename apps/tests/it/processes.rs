@@ -2,25 +2,17 @@
 //! starts them, with `dhole run`, which is to be built before where this crate is tested alone
 //! (`cargo build -p dhole-cli`).
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::{barnes_program, built};
+
 const TRANSPORTS: [&str; 4] = ["shm", "tcp", "udp", "mixed"];
 
 /// The command, which `cargo test --workspace` builds beside the programs.
-///
-/// # Panics
-/// Where it is not there: a test that does not run does not pass.
-fn dhole() -> PathBuf {
-    let command = Path::new(env!("CARGO_BIN_EXE_sor")).with_file_name("dhole");
-    let path = command.display();
-    assert!(
-        command.exists(),
-        "no {path}: cargo build -p dhole-cli makes it"
-    );
-    command
+fn dhole() -> String {
+    built("dhole", "dhole-cli")
 }
 
 /// Runs a program on three processes over each transport: none may be further from its sequential
@@ -56,7 +48,7 @@ fn sor_on_processes_is_exact() {
 #[test]
 fn barnes_on_processes_is_exact() {
     let options = ["--bodies", "256", "--steps", "2"];
-    verify(env!("CARGO_BIN_EXE_barnes"), &options, 0.0);
+    verify(barnes_program(), &options, 0.0);
 }
 
 #[test]
@@ -75,7 +67,7 @@ fn water_spatial_on_processes_differs_by_rounding_alone() {
 fn barnes(words: &[&str]) -> (String, String) {
     let output = Command::new(dhole())
         .args(words)
-        .args(["--", env!("CARGO_BIN_EXE_barnes")])
+        .args(["--", barnes_program()])
         .args(["--bodies", "256", "--steps", "2", "--json"])
         .stdin(Stdio::null())
         .output()
@@ -110,12 +102,12 @@ fn the_report_of_processes_has_the_lines_of_all_nodes() {
         let lines = report["lines"].as_array().unwrap();
         let is_walk = |line: &&Value| {
             let at = line["at"].as_str().unwrap();
-            at.contains("apps/src/barnes/shared/walk.rs:") && line["cause"] == "miss"
+            at.contains("apps/barnes/src/shared/walk.rs:") && line["cause"] == "miss"
         };
         let walk = lines.iter().find(is_walk).expect(&said);
         // Whoever allocated the objects, node 0 knows the line.
         let made = walk["allocated_at"].as_str().expect("it is known");
-        let those_of_trees = ["apps/src/barnes/", "apps/src/pool.rs:"];
+        let those_of_trees = ["apps/barnes/src/", "apps/common/src/pool.rs:"];
         assert!(
             those_of_trees.iter().any(|file| made.starts_with(file)),
             "{made}"
@@ -140,7 +132,7 @@ fn a_report_for_people_goes_to_standard_error_once() {
         "{said}"
     );
     assert!(
-        said.contains(" for the other nodes at apps/src/barnes/"),
+        said.contains(" for the other nodes at apps/barnes/src/"),
         "{said}"
     );
     let (_, said) = barnes(&["run", "-n", "2", "--report"]);
@@ -160,7 +152,7 @@ fn node_0_alone_draws_the_bodies_and_refuses_what_it_cannot_write() {
     let barnes = |file: &str| {
         let path = folder.join(file);
         Command::new(dhole())
-            .args(["run", "-n", "3", "--", env!("CARGO_BIN_EXE_barnes")])
+            .args(["run", "-n", "3", "--", barnes_program()])
             .args(["--bodies", "256", "--steps", "2", "--json", "--picture"])
             .arg(&path)
             .stdin(Stdio::null())

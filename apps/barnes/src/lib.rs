@@ -23,6 +23,7 @@ pub mod body;
 pub mod gravity;
 pub mod leapfrog;
 pub mod moment;
+pub mod options;
 pub mod picture;
 pub mod place;
 pub mod plummer;

@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use apps::barnes::{Problem, picture, sequential, shared, splash};
-use apps::cluster::Cluster;
-use apps::options::{BarnesOptions, Record};
-use apps::program::{self, Losses};
-use apps::progress::Progress;
-use apps::report::{Report, sequential_seconds, verified};
+use apps_common::cluster::Cluster;
+use apps_common::options::Record;
+use apps_common::program::{self, Losses};
+use apps_common::progress::Progress;
+use apps_common::report::{Report, sequential_seconds, verified};
+use barnes::options::BarnesOptions;
+use barnes::{Problem, picture, sequential, shared, splash};
 use dhole::{Error, RunError};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use dhole::Share;
 
 use super::Body;
-use crate::vector::{Vector, plus, times};
+use apps_common::vector::{Vector, plus, times};
 
 /// The moment of a cell: the mass in it, its centre, and, for the division of the work, the cost of
 /// its bodies.

@@ -6,9 +6,9 @@ use dhole::{Lock, Ref, Worker};
 
 use super::objects::{PARCEL, Parcel, Universe};
 use super::parts::Parts;
-use crate::barnes::Body;
-use crate::barnes::place::{Place, Root};
-use crate::pool::Pool;
+use crate::Body;
+use crate::place::{Place, Root};
+use apps_common::pool::Pool;
 
 /// Sorts out `places`, those of the bodies that this node owns: those in its own part are
 /// returned, the bodies of the others are put into their nodes' inboxes, in parcels of this node.

@@ -6,14 +6,14 @@ use super::grow::Grower;
 use super::objects::{Cell, SplashBody, Universe};
 use super::walk::Walk;
 use super::zone;
-use crate::barnes::body::{UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY};
-use crate::barnes::gravity::{Law, Pull, Target};
-use crate::barnes::leapfrog::{drift, kick};
-use crate::barnes::place::Root;
-use crate::barnes::shared::Outcome;
-use crate::barnes::shared::objects::Tally;
-use crate::barnes::{Body, Problem, picture, plummer};
-use crate::vector::{extent, minus};
+use crate::body::{UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY};
+use crate::gravity::{Law, Pull, Target};
+use crate::leapfrog::{drift, kick};
+use crate::place::Root;
+use crate::shared::Outcome;
+use crate::shared::objects::Tally;
+use crate::{Body, Problem, picture, plummer};
+use apps_common::vector::{extent, minus};
 
 /// Solves `problem`, whose leaves are single bodies, on the cluster of `w`. Every node calls it;
 /// `after_step` is called with the number of measured steps done after each. With a `solution`,

@@ -2,10 +2,10 @@
 
 use dhole::{Ref, Refs, Share, Worker};
 
-use crate::barnes::Body;
-use crate::barnes::moment::Moment;
-use crate::barnes::shared::objects::Tally;
-use crate::vector::Vector;
+use crate::Body;
+use crate::moment::Moment;
+use crate::shared::objects::Tally;
+use apps_common::vector::Vector;
 
 /// A body as SPLASH keeps it (`body`): with what was computed of it last. 96 bytes, so that a page
 /// holds 42.

@@ -4,7 +4,7 @@ use dhole::Share;
 use serde::Serialize;
 
 use super::Body;
-use crate::vector::{Vector, dot, plus, times};
+use apps_common::vector::{Vector, dot, plus, times};
 
 /// Takes a body's velocity from half a step ago to half a step ahead, and returns what it is now.
 /// In the first step the body's velocity is already that of now.

@@ -2,10 +2,10 @@
 
 use dhole::{Ref, Refs, Row, Share};
 
-use crate::barnes::Body;
-use crate::barnes::body::LEAF_BODIES;
-use crate::barnes::leapfrog::Energy;
-use crate::barnes::moment::Moment;
+use crate::Body;
+use crate::body::LEAF_BODIES;
+use crate::leapfrog::Energy;
+use crate::moment::Moment;
 
 /// A cube with bodies in it: its moment, and its contents.
 #[derive(Share, Clone, Copy, Default, Debug)]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::vector::Vector;
+use apps_common::vector::Vector;
 
 /// Levels that a position can tell apart; below them cells are told apart by body numbers.
 const POSITION_LEVELS: u32 = 21;

@@ -6,9 +6,9 @@ use dhole::{Ref, Worker};
 use super::grow::Grower;
 use super::objects::{Branch, Cube, Cut, Universe};
 use super::parts;
-use crate::barnes::Body;
-use crate::barnes::body::LEAF_BODIES;
-use crate::barnes::place::{cube_keys, octant_start};
+use crate::Body;
+use crate::body::LEAF_BODIES;
+use crate::place::{cube_keys, octant_start};
 
 /// Joins the branches of all nodes to one tree, and writes down the next division of space.
 /// Only node 0 calls it.

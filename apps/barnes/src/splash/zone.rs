@@ -6,7 +6,7 @@ use std::ops::Range;
 use dhole::{Refs, Worker};
 
 use super::objects::{Cell, Inside, Universe};
-use crate::barnes::shared::parts::share;
+use crate::shared::parts::share;
 
 /// The bodies of this node's zone of the tree, in the order of the tree.
 pub fn find(w: &Worker<'_>, universe: &Universe, cells: Refs<Cell>) -> Vec<u32> {

@@ -124,20 +124,28 @@ pub fn main<P>(
 
 #[cfg(test)]
 mod tests {
-    use crate::options::{BarnesOptions, SorOptions};
+    use crate::options::size;
 
     use super::*;
 
+    #[derive(Parser)]
+    struct Options {
+        #[arg(long, value_parser = size())]
+        steps: u32,
+        #[command(flatten)]
+        common: Common,
+    }
+
     #[test]
     fn a_negative_number_is_a_value_that_is_refused() {
-        fn refused<O: Parser>(words: &str) -> String {
+        let refused = |words: &str| {
             let words = words.split(' ').map(OsString::from);
-            let refused = read::<O>(words).err().expect("it is refused");
+            let refused = read::<Options>(words).err().expect("it is refused");
             refused.to_string()
-        }
-        let steps = refused::<SorOptions>("sor --steps -3");
+        };
+        let steps = refused("sor --steps -3");
         assert!(steps.contains("'-3' for '--steps"), "{steps}");
-        let nodes = refused::<BarnesOptions>("barnes -n -1");
+        let nodes = refused("barnes -n -1");
         assert!(nodes.contains("'-1' for '--nodes"), "{nodes}");
     }
 }

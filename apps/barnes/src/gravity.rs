@@ -1,7 +1,7 @@
 //! The force law: when a cell counts as one mass, and how a mass pulls.
 
 use super::Problem;
-use crate::vector::{Vector, dot, minus, plus, times};
+use apps_common::vector::{Vector, dot, minus, plus, times};
 
 /// The constants of the force law, squared, as the inner loop wants them.
 #[derive(Clone, Copy, Debug)]

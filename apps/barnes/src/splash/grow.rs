@@ -3,8 +3,8 @@
 use dhole::{Refs, Worker};
 
 use super::objects::{Cell, Inside, Kid, Universe};
-use crate::barnes::moment::Moment;
-use crate::barnes::place::{LEVELS, Place, Root};
+use crate::moment::Moment;
+use crate::place::{LEVELS, Place, Root};
 
 /// Builds the tree of each step on node 0.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ fn of_cells(cells: &[[Kid; 8]], bodies: &[Moment]) -> Vec<Moment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::barnes::{Problem, plummer};
+    use crate::{Problem, plummer};
 
     #[test]
     fn a_tree_whose_leaves_are_bodies_has_half_as_many_cells() {

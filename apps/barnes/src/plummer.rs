@@ -5,8 +5,8 @@
 use std::f64::consts::PI;
 
 use super::body::{Body, Problem};
-use crate::random::SplitMix;
-use crate::vector::{Vector, dot, minus, times};
+use apps_common::random::SplitMix;
+use apps_common::vector::{Vector, dot, minus, times};
 
 /// Bodies further out than this many scale radii are drawn again.
 const FARTHEST: f64 = 9.0;
@@ -80,7 +80,10 @@ fn on_sphere(random: &mut SplitMix, radius: f64) -> Vector {
 
 fn mean(vectors: impl ExactSizeIterator<Item = Vector>) -> Vector {
     let count = vectors.len() as f64;
-    times(vectors.fold([0.0; 3], crate::vector::plus), 1.0 / count)
+    times(
+        vectors.fold([0.0; 3], apps_common::vector::plus),
+        1.0 / count,
+    )
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use dhole::Share;
 
-use crate::vector::Vector;
+use apps_common::vector::Vector;
 
 /// A body: 64 bytes, a line of the cache. While forces are computed everybody reads the first
 /// half; only its owner writes it.

@@ -6,11 +6,11 @@ use dhole::{Ref, Worker};
 
 use super::objects::{Branch, Cell, Cube, Leaf, SHEAF, Sheaf, Universe};
 use super::parts;
-use crate::barnes::Body;
-use crate::barnes::body::LEAF_BODIES;
-use crate::barnes::moment::Moment;
-use crate::barnes::place::{LEVELS, Place, cube_keys, octant_start, octants};
-use crate::pool::Pool;
+use crate::Body;
+use crate::body::LEAF_BODIES;
+use crate::moment::Moment;
+use crate::place::{LEVELS, Place, cube_keys, octant_start, octants};
+use apps_common::pool::Pool;
 
 /// Where this node takes the objects of its trees from.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use dhole::{NodeId, Refs, Share, Worker};
 
 use super::Problem;
-use crate::picture::Picture;
-use crate::vector::Vector;
+use apps_common::picture::Picture;
+use apps_common::vector::Vector;
 
 /// Pixels along each side.
 const SIDE: u32 = 800;

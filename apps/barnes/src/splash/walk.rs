@@ -3,7 +3,7 @@
 use dhole::{Refs, Worker};
 
 use super::objects::{Cell, Inside, Universe};
-use crate::barnes::gravity::Target;
+use crate::gravity::Target;
 
 /// A walk for one body.
 #[derive(Clone, Copy)]

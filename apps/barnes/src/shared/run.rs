@@ -9,13 +9,13 @@ use super::objects::{Cube, Inbox, Sheaf, Tally, Universe};
 use super::parts::{self, Parts};
 use super::walk::Walk;
 use super::{crown, exchange, zone};
-use crate::barnes::body::{UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY};
-use crate::barnes::gravity::{Law, Pull, Target};
-use crate::barnes::leapfrog::{Energy, drift, kick};
-use crate::barnes::place::{Place, Root};
-use crate::barnes::{Body, Problem, picture, plummer};
-use crate::pool::Pool;
-use crate::vector::{Vector, extent, minus};
+use crate::body::{UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY};
+use crate::gravity::{Law, Pull, Target};
+use crate::leapfrog::{Energy, drift, kick};
+use crate::place::{Place, Root};
+use crate::{Body, Problem, picture, plummer};
+use apps_common::pool::Pool;
+use apps_common::vector::{Vector, extent, minus};
 
 /// The result of a run.
 #[derive(Clone, Default, Debug)]
@@ -34,7 +34,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Counts a step.
-    pub(in crate::barnes) fn count(&mut self, step: &Tally) {
+    pub(crate) fn count(&mut self, step: &Tally) {
         self.energies.push(step.energy);
         self.interactions += step.interactions;
         self.max_error = Some(step.max_error);

@@ -8,7 +8,7 @@ use super::leapfrog::{Energy, drift, kick};
 use super::place::{Place, Root};
 use super::tree::Cube;
 use super::{Body, Problem, plummer};
-use crate::vector::extent;
+use apps_common::vector::extent;
 
 /// All bodies, and what is needed from one step to the next.
 #[derive(Debug)]
@@ -135,10 +135,10 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::barnes::body::LEAF_BODIES;
-    use crate::barnes::moment::Moment;
-    use crate::barnes::tree::Inside;
-    use crate::vector::{dot, minus};
+    use crate::body::LEAF_BODIES;
+    use crate::moment::Moment;
+    use crate::tree::Inside;
+    use apps_common::vector::{dot, minus};
 
     /// The pull of all others on `body`, summed one by one.
     fn direct(problem: &Problem, bodies: &[Body], body: usize) -> Pull {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::objects::Cut;
-use crate::barnes::place::{KEYS, Place, Root};
+use crate::place::{KEYS, Place, Root};
 
 /// Cuts that a node should make in its part, for the next division to choose from.
 const CUTS_PER_NODE: u64 = 16;

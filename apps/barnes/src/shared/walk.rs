@@ -4,8 +4,8 @@
 use dhole::{Ref, Worker};
 
 use super::objects::{Cell, Cube, Leaf};
-use crate::barnes::Body;
-use crate::barnes::gravity::Target;
+use crate::Body;
+use crate::gravity::Target;
 
 /// A walk for one body.
 #[derive(Clone, Copy)]
