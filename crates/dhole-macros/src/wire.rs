@@ -230,7 +230,7 @@ fn of_enum<'a>(
         });
         reads.push(quote! {
             #tag => {
-                let #take_head = tail.head::<#head>()?;
+                let #take_head = &tail.head::<#head>()?;
                 ::std::result::Result::Ok(Self::#variant #read)
             }
         });

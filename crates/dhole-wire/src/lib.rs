@@ -138,7 +138,7 @@ pub trait Wire: Sized {
     #[inline]
     fn take(bytes: &mut Tail<'_>) -> Result<Self, WireError> {
         let head = bytes.head::<Self::Head>()?;
-        Self::read(head, bytes)
+        Self::read(&head, bytes)
     }
 
     /// The value that is all of `bytes`.
@@ -206,9 +206,11 @@ impl<'a> Tail<'a> {
     /// # Errors
     /// [`WireError::Short`]
     #[inline]
-    pub fn head<H: Head>(&mut self) -> Result<&'a H, WireError> {
-        let (head, rest) = H::ref_from_prefix(self.0).map_err(|_| self.short(size_of::<H>()))?;
-        self.0 = rest;
+    pub fn head<H: Head>(&mut self) -> Result<H, WireError> {
+        // A copy compiles to loads, in a tenth of the code that a reference of the type does.
+        let bytes = self.bytes(size_of::<H>())?;
+        let mut head = H::new_zeroed();
+        head.as_mut_bytes().copy_from_slice(bytes);
         Ok(head)
     }
 

@@ -25,7 +25,7 @@ impl Short<'_> {
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Short<'_>> {
         let mut tail = Tail::new(bytes);
-        let short = match *tail.head::<u8>().ok()? {
+        let short = match tail.head::<u8>().ok()? {
             FETCH => Short::Fetch(Fetch::take(&mut tail).ok()?),
             FETCH_REPLY => {
                 let reply = FetchReply::take(&mut tail).ok()?;
@@ -53,7 +53,7 @@ impl Short<'_> {
     #[inline]
     pub fn check(bytes: &[u8]) -> Option<usize> {
         let mut tail = Tail::new(bytes);
-        match *tail.head::<u8>().ok()? {
+        match tail.head::<u8>().ok()? {
             FETCH => {
                 let head = tail.head::<<Fetch as Wire>::Head>().ok()?;
                 let Pair(_, Pair(wanted, Pair(_, Pair(_, followed)))) = head;
@@ -66,7 +66,7 @@ impl Short<'_> {
             }
             FETCH_REPLY => {
                 let Pair(_, Pair(sent, keep)) = tail.head::<<FetchReply as Wire>::Head>().ok()?;
-                bool::read(keep, &mut tail).ok()?;
+                bool::read(&keep, &mut tail).ok()?;
                 let sent = sent.get() as usize;
                 tail.heads::<<Sent as Wire>::Head>(sent).ok()?;
                 Some(tail.rest().len())
@@ -86,7 +86,7 @@ impl Short<'_> {
         match Tail::new(rest).head::<<FetchReply as Wire>::Head>() {
             Ok(head) => {
                 let objects = size_of::<<Sent as Wire>::Head>() * head.1.0.get() as usize;
-                all.min(1 + size_of_val(head) + objects)
+                all.min(1 + size_of_val(&head) + objects)
             }
             Err(_) => all,
         }
