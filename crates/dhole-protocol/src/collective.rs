@@ -12,9 +12,9 @@
 //! A collective that goes one way lets a node run ahead of others. So that no buffer grows, after
 //! [`MOST_AHEAD`] of them in a row the next one goes both ways, with nothing to carry on the other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::{CallSite, NodeId, VectorTime};
+use dhole_model::{CallSite, NodeId, NodeMap, VectorTime};
 use dhole_wire::Wire;
 
 use crate::WriteNotices;
@@ -114,7 +114,7 @@ pub(crate) struct Collectives {
     /// The last ones that the worker has left, and where they were called.
     left: VecDeque<(Collective, CallSite)>,
     /// What each neighbour has seen, or will have when it takes what was sent to it.
-    seen_by: BTreeMap<NodeId, VectorTime>,
+    seen_by: NodeMap<VectorTime>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -149,7 +149,7 @@ impl Collectives {
             current: None,
             early: Vec::new(),
             left: VecDeque::new(),
-            seen_by: BTreeMap::new(),
+            seen_by: NodeMap::new(),
         }
     }
 

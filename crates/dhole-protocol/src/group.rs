@@ -45,7 +45,7 @@ mod uncontended;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use change::Stopped;
 use clock::Clock;
@@ -106,7 +106,7 @@ pub struct Group<B> {
     /// How many changes this member has tried.
     attempts: u64,
     /// Members, and their lives, of the last view that was told, until the next one is.
-    before: Option<BTreeMap<NodeId, u64>>,
+    before: Option<NodeMap<u64>>,
     clock: Clock,
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dhole_model::{CallSite, NodeId, VectorTime};
+use dhole_model::{CallSite, NodeId, NodeMap, VectorTime};
 
 use crate::error::ProtocolError;
 use crate::{ConditionId, LockId, Waiting};
@@ -54,7 +54,7 @@ struct Managed {
     /// Who asked last: the end of the queue.
     last: NodeId,
     /// Whom each node's last request was passed on to: whom it waits for while it waits.
-    before: BTreeMap<NodeId, NodeId>,
+    before: NodeMap<NodeId>,
 }
 
 /// What an acquire comes to.
@@ -174,7 +174,7 @@ impl Locks {
         }
         let managed = self.managed.entry(lock).or_insert_with(|| Managed {
             last: me,
-            before: BTreeMap::new(),
+            before: NodeMap::new(),
         });
         let before = std::mem::replace(&mut managed.last, requester);
         managed.before.insert(requester, before);

@@ -5,10 +5,9 @@
 //! papers are made with these sizes ([`Network::paper_sizes`](crate::Network)). Every
 //! other run counts the bytes that are sent.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, VectorTime};
+use dhole_model::{NodeId, NodeMap, VectorTime};
 use dhole_protocol::group::{Cast, GroupMessage, Wants};
 use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
@@ -410,7 +409,7 @@ fn nodes(nodes: &[NodeId]) -> u64 {
 }
 
 fn wants(wants: &Wants) -> u64 {
-    let bytes = |lives: &BTreeMap<NodeId, u64>| COUNT + (NODE + NUMBER) * lives.len() as u64;
+    let bytes = |lives: &NodeMap<u64>| COUNT + (NODE + NUMBER) * lives.len() as u64;
     bytes(&wants.lost) + bytes(&wants.leaving) + bytes(&wants.joining)
 }
 

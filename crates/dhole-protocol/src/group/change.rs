@@ -56,7 +56,7 @@ impl<B: Body> Group<B> {
         };
         let joining = self.wants.joining.get(&node).copied().unwrap_or(0);
         let life = peer.incarnation.max(joining);
-        let lost = self.wants.lost.entry(node).or_insert(life);
+        let lost = self.wants.lost.get_or_insert(node, life);
         *lost = life.max(*lost);
         self.consider(out);
     }

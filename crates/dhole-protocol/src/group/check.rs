@@ -1,8 +1,6 @@
 //! What no member of a sound group says, whatever has happened there.
 
-use std::collections::BTreeMap;
-
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use super::Settings;
 use super::message::{GroupMessage, Part, State, ViewId, Wants};
@@ -61,7 +59,7 @@ fn check_own(part: &Part, from: NodeId) -> Result<(), &'static str> {
 }
 
 fn check_wants(wants: &Wants, nodes: usize) -> Result<(), &'static str> {
-    let check = |them: &BTreeMap<NodeId, u64>| {
+    let check = |them: &NodeMap<u64>| {
         check_nodes(them.keys(), nodes)?;
         them.values().try_for_each(|life| check_counts(&[*life]))
     };

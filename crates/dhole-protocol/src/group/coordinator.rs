@@ -1,8 +1,8 @@
 //! The coordinator of a change of the view: whom it asks, what it gathers, where the view ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use super::change::Stopped;
 use super::message::{GroupMessage, Member, Part, State, ViewId};
@@ -16,7 +16,7 @@ pub(super) struct Change {
     pub(super) lost: BTreeSet<NodeId>,
     /// Whom it asked, beside the members of its view.
     pub(super) asked: BTreeSet<NodeId>,
-    states: BTreeMap<NodeId, State>,
+    states: NodeMap<State>,
     stage: Stage,
 }
 
@@ -60,7 +60,7 @@ impl<B: Body> Group<B> {
             attempt: self.attempts,
             lost,
             asked,
-            states: BTreeMap::new(),
+            states: NodeMap::new(),
             stage: Stage::Collecting,
         });
         self.stopped = Some(Stopped {
@@ -187,7 +187,7 @@ impl<B: Body> Group<B> {
         let Stage::Gathering(end) = change.stage else {
             return;
         };
-        let mut from: BTreeMap<NodeId, Vec<u64>> = BTreeMap::new();
+        let mut from: NodeMap<Vec<u64>> = NodeMap::new();
         for number in self.history.done + 1..=end {
             if self.history.has(number) {
                 continue;
@@ -196,7 +196,7 @@ impl<B: Body> Group<B> {
                 |state: &State| number <= state.done || state.held.binary_search(&number).is_ok();
             let mut holders = change.states.iter().filter(|(_, state)| has(state));
             if let Some((holder, _)) = holders.next() {
-                from.entry(*holder).or_default().push(number);
+                from.get_or_default(*holder).push(number);
             }
         }
         let attempt = change.attempt;

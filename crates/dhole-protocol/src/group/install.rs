@@ -1,8 +1,6 @@
 //! How a member goes over to a view that another has made, joins a group, and is told to go.
 
-use std::collections::BTreeMap;
-
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use super::message::{GroupMessage, Member, ViewId};
 use super::{Body, Ending, Group, GroupCommand, History, Phase, Sequencer, Tree, View};
@@ -36,7 +34,7 @@ impl<B: Body> Group<B> {
             // Who asks to be let in again has lost all it knew.
             self.wants.lost.insert(from, known);
         }
-        let joining = self.wants.joining.entry(from).or_insert(incarnation);
+        let joining = self.wants.joining.get_or_insert(from, incarnation);
         *joining = incarnation.max(*joining);
         self.consider(out);
     }
@@ -116,7 +114,7 @@ impl<B: Body> Group<B> {
             .members
             .iter()
             .map(|node| (*node, self.peers[node.index()].incarnation));
-        let known: BTreeMap<NodeId, u64> = known.collect();
+        let known: NodeMap<u64> = known.collect();
         for member in members {
             let peer = &mut self.peers[member.node.index()];
             if peer.incarnation != member.incarnation {
@@ -155,7 +153,7 @@ impl<B: Body> Group<B> {
         let members = self.view.members.clone();
         let life = |node: &NodeId| self.peers[node.index()].incarnation;
         let is_new = |node: &&NodeId| {
-            self.joins || before.get(*node).is_none_or(|known| *known != life(node))
+            self.joins || before.get(node).is_none_or(|known| *known != life(node))
         };
         let joined = match self.joins {
             true => vec![self.me],

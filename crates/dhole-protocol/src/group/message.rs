@@ -1,6 +1,4 @@
-use std::collections::BTreeMap;
-
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 use dhole_wire::Wire;
 
 /// A view of the group: who is in it, from one number on. Its number and its sequencer name it.
@@ -40,11 +38,11 @@ pub struct Member {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Wire)]
 pub struct Wants {
     /// They are lost.
-    pub lost: BTreeMap<NodeId, u64>,
+    pub lost: NodeMap<u64>,
     /// They want to leave.
-    pub leaving: BTreeMap<NodeId, u64>,
+    pub leaving: NodeMap<u64>,
     /// They want to join.
-    pub joining: BTreeMap<NodeId, u64>,
+    pub joining: NodeMap<u64>,
 }
 
 /// What a member knows when the view changes.
@@ -371,9 +369,9 @@ impl<B> Cast<B> {
 impl Wants {
     /// Takes over what another knows.
     pub(super) fn merge(&mut self, other: &Wants) {
-        let merge = |mine: &mut BTreeMap<NodeId, u64>, theirs: &BTreeMap<NodeId, u64>| {
+        let merge = |mine: &mut NodeMap<u64>, theirs: &NodeMap<u64>| {
             for (node, incarnation) in theirs {
-                let known = mine.entry(*node).or_insert(*incarnation);
+                let known = mine.get_or_insert(*node, *incarnation);
                 *known = (*known).max(*incarnation);
             }
         };

@@ -6,9 +6,7 @@
 //! is set, each member tells whoever broadcast something when it has delivered it (`Have`), and
 //! that one knows by these answers up to where the order is safe.
 
-use std::collections::BTreeMap;
-
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use super::message::GroupMessage;
 use super::{Body, Group, GroupCommand};
@@ -21,15 +19,15 @@ pub(super) struct Safe {
     /// What this member wants to be.
     wanted: u64,
     /// Up to where the others have delivered, as far as they have told in this view.
-    done: BTreeMap<NodeId, u64>,
+    done: NodeMap<u64>,
     /// Up to where others want to know that this member has delivered.
-    wanted_by: BTreeMap<NodeId, u64>,
+    wanted_by: NodeMap<u64>,
 }
 
 impl Safe {
     /// A member has delivered up to `done`.
     pub(super) fn heard(&mut self, from: NodeId, done: u64) {
-        let known = self.done.entry(from).or_insert(done);
+        let known = self.done.get_or_insert(from, done);
         *known = done.max(*known);
     }
 
@@ -99,7 +97,7 @@ impl<B: Body> Group<B> {
         }
         self.safe.heard(from, done);
         if asks {
-            let wanted = self.safe.wanted_by.entry(from).or_insert(done);
+            let wanted = self.safe.wanted_by.get_or_insert(from, done);
             *wanted = done.max(*wanted);
         }
         Ok(())
@@ -112,11 +110,15 @@ impl<B: Body> Group<B> {
             return;
         }
         let done = self.history.done;
-        let answered = self
-            .safe
-            .wanted_by
-            .extract_if(.., |_, wanted| *wanted <= done);
-        for (to, _) in answered.collect::<Vec<_>>() {
+        let mut answered = Vec::new();
+        self.safe.wanted_by.retain(|to, wanted| {
+            let waits = *wanted > done;
+            if !waits {
+                answered.push(*to);
+            }
+            waits
+        });
+        for to in answered {
             let message = self.have(false);
             out.push(GroupCommand::Send { to, message });
         }

@@ -7,9 +7,9 @@
 //! that lose messages lose credits too: then one message goes without, now and then, until some
 //! come.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use super::message::{Cast, GroupMessage};
 use super::{Body, Group, GroupCommand};
@@ -17,8 +17,8 @@ use super::{Body, Group, GroupCommand};
 /// One member's links to and from its neighbours in all trees.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Tree<B> {
-    down: BTreeMap<NodeId, Down<B>>,
-    up: BTreeMap<NodeId, Up>,
+    down: NodeMap<Down<B>>,
+    up: NodeMap<Up>,
 }
 
 /// A link to a member to which messages are passed on.
@@ -44,8 +44,8 @@ struct Up {
 impl<B> Tree<B> {
     pub(super) fn new() -> Tree<B> {
         Tree {
-            down: BTreeMap::new(),
-            up: BTreeMap::new(),
+            down: NodeMap::new(),
+            up: NodeMap::new(),
         }
     }
 
@@ -113,11 +113,14 @@ impl<B: Body> Group<B> {
             .map(|place| members[(start + place) % members.len()])
             .collect();
         for to in below {
-            let link = self.tree.down.entry(to).or_insert(Down {
-                sent: 0,
-                credited: 0,
-                waiting: VecDeque::new(),
-            });
+            let link = self.tree.down.get_or_insert(
+                to,
+                Down {
+                    sent: 0,
+                    credited: 0,
+                    waiting: VecDeque::new(),
+                },
+            );
             // Where messages are lost, credits are too, and what is sent again meanwhile waits as
             // well: who misses what is not passed on asks for it.
             if self.settings.reliable || link.waiting.len() < most {
@@ -189,7 +192,7 @@ impl<B: Body> Group<B> {
         self.take_in_view(root, message, out)?;
         self.pass_on(root, &cast, out);
         let half = u64::from(self.settings.credits / 2).max(1);
-        let link = self.tree.up.entry(from).or_default();
+        let link = self.tree.up.get_or_default(from);
         link.taken = link.taken.max(number);
         if link.taken - link.credited >= half {
             link.credited = link.taken;

@@ -100,7 +100,7 @@ impl Objects {
 
     /// A call waits to go to this node, with others; whether they go now.
     fn joins_batch(&mut self, to: NodeId, call: &Call) -> bool {
-        let batch = self.batches.entry(to).or_default();
+        let batch = self.batches.get_or_default(to);
         let number = *batch
             .number
             .get_or_insert_with(|| self.pending.begin_batch(to));

@@ -1,10 +1,9 @@
 //! Finding replicas that differ: an operation that is not deterministic leaves different states
 //! behind, and nothing else shows it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectId};
+use dhole_model::{NodeId, NodeMap, ObjectId};
 
 use super::bytes::Bytes;
 use super::call::{CallId, Outcome, Refusal};
@@ -20,7 +19,7 @@ type Digests = Vec<(u64, u16, u64)>;
 #[derive(Clone, Debug)]
 pub(super) struct Comparing {
     object: ObjectId,
-    told: BTreeMap<NodeId, Digests>,
+    told: NodeMap<Digests>,
 }
 
 impl Objects {
@@ -31,7 +30,7 @@ impl Objects {
     }
 
     pub(super) fn compare(&mut self, call: u64, object: ObjectId, out: Out<'_>) {
-        let told = BTreeMap::new();
+        let told = NodeMap::new();
         self.comparing.insert(call, Comparing { object, told });
         let by = self.own(call);
         let compare = Ordered::Compare { by, object };

@@ -45,7 +45,7 @@ mod sequence_map;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId, VectorTime};
+use dhole_model::{CallSite, NodeId, NodeMap, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
@@ -201,7 +201,7 @@ pub struct Objects {
     /// Calls of this node that another node was asked to execute.
     pending: PendingCalls,
     /// Calls that wait to go together, by the node where they go.
-    batches: BTreeMap<NodeId, Batch>,
+    batches: NodeMap<Batch>,
     /// What the calls of a batch have come to that is executed.
     answering: Option<Answering>,
     comparing: BTreeMap<u64, compare::Comparing>,
@@ -213,9 +213,9 @@ pub struct Objects {
     held: Vec<(NodeId, ObjectsMessage)>,
     notices: KnownNotices,
     /// What each node's objects have surely been told of ours.
-    acknowledged: BTreeMap<NodeId, VectorTime>,
+    acknowledged: NodeMap<VectorTime>,
     /// What each node said that it had seen.
-    told_by: BTreeMap<NodeId, VectorTime>,
+    told_by: NodeMap<VectorTime>,
     /// What ordered messages have told to all.
     told: VectorTime,
     /// Something happened to an object here since the worker last looked.
@@ -227,9 +227,9 @@ pub struct Objects {
     /// Whether the run goes on when nodes are lost.
     survives: bool,
     /// Nodes that are lost, each since after which ordered message.
-    gone: BTreeMap<NodeId, u64>,
+    gone: NodeMap<u64>,
     /// Who has come to where all are to meet.
-    arrived: BTreeMap<NodeId, Arrived>,
+    arrived: NodeMap<Arrived>,
     freed: freeing::Freed,
 }
 
@@ -249,22 +249,22 @@ impl Objects {
             made: 0,
             calls: 0,
             pending: PendingCalls::default(),
-            batches: BTreeMap::new(),
+            batches: NodeMap::new(),
             answering: None,
             comparing: BTreeMap::new(),
             delivered: 0,
             nothing: VectorTime::zero(nodes),
             held: Vec::new(),
             notices: KnownNotices::new(nodes),
-            acknowledged: BTreeMap::new(),
-            told_by: BTreeMap::new(),
+            acknowledged: NodeMap::new(),
+            told_by: NodeMap::new(),
             told: VectorTime::zero(nodes),
             acquire_due: false,
             result: Vec::new(),
             digests: false,
             survives: false,
-            gone: BTreeMap::new(),
-            arrived: BTreeMap::new(),
+            gone: NodeMap::new(),
+            arrived: NodeMap::new(),
             freed: freeing::Freed::default(),
         }
     }

@@ -31,7 +31,7 @@ impl Objects {
     /// These nodes are lost, at this place in the order.
     pub(super) fn lose(&mut self, nodes: &[NodeId], host: &mut dyn Host, out: Out<'_>) {
         for node in nodes {
-            self.gone.entry(*node).or_insert(self.delivered);
+            self.gone.get_or_insert(*node, self.delivered);
         }
         let gone = self.gone.clone();
         self.held.retain(|(from, _)| !gone.contains_key(from));

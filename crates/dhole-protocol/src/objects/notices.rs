@@ -5,10 +5,10 @@
 //! before that: so they are kept here. Whoever executes an operation is told everything that those
 //! told who executed one here before, which is all that happened before in the object's order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, VectorTime};
+use dhole_model::{NodeMap, VectorTime};
 
 use crate::compaction::keep_newest;
 use crate::notice_delta::Record;
@@ -19,7 +19,7 @@ use crate::{Interval, WriteNotices};
 pub(crate) struct KnownNotices {
     time: VectorTime,
     lamport: u64,
-    intervals: BTreeMap<NodeId, VecDeque<Arc<Interval>>>,
+    intervals: NodeMap<VecDeque<Arc<Interval>>>,
     /// What they take in memory, and with how much of it something is done about it.
     weight: usize,
     compact_at: usize,
@@ -33,7 +33,7 @@ impl KnownNotices {
         KnownNotices {
             time: VectorTime::zero(nodes),
             lamport: 0,
-            intervals: BTreeMap::new(),
+            intervals: NodeMap::new(),
             weight: 0,
             compact_at: COMPACT_FROM,
         }
@@ -50,7 +50,7 @@ impl KnownNotices {
         for interval in &news.intervals {
             if interval.index > self.time.of(interval.node) {
                 self.time.see(interval.node, interval.index);
-                let of_node = self.intervals.entry(interval.node).or_default();
+                let of_node = self.intervals.get_or_default(interval.node);
                 of_node.push_back(Arc::clone(interval));
                 self.weight += interval.weight();
             }

@@ -394,8 +394,10 @@ impl Objects {
         // Whoever was asked may have handed the call on, with the object.
         let (known, told) = self.pending.is_over(call, from);
         if let Some(time) = told {
-            let all = self.acknowledged.entry(from);
-            all.and_modify(|known| known.merge(&time)).or_insert(time);
+            match self.acknowledged.get_mut(&from) {
+                Some(known) => known.merge(&time),
+                None => drop(self.acknowledged.insert(from, time)),
+            }
         }
         self.acquire_due |= known;
         known
@@ -408,9 +410,8 @@ impl Objects {
     /// others do, before it takes a reply that rests on it.
     pub(super) fn merge_seen(&mut self, node: NodeId, time: Option<&VectorTime>) {
         if let Some(time) = time {
-            let told = self.told_by.entry(node);
-            let told = told.or_insert_with(|| self.nothing.clone());
-            told.merge(time);
+            let nothing = || self.nothing.clone();
+            self.told_by.get_or_insert_with(node, nothing).merge(time);
         }
     }
 

@@ -1,9 +1,8 @@
 //! A message of each kind about objects, for their encodings.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectId, VectorTime};
+use dhole_model::{NodeId, NodeMap, ObjectId, VectorTime};
 use dhole_protocol::group::{Cast, GroupMessage, Member, Part, State, ViewId, Wants};
 use dhole_protocol::objects::{
     Call, CallId, ObjectsMessage, Ordered, PackedCalls, PackedResults, Refusal, Rendezvous, Start,
@@ -145,7 +144,7 @@ fn group() -> Vec<GroupMessage<Arc<Ordered>>> {
             object: OBJECT,
         })
     };
-    let lives = BTreeMap::from([(n(0), 1), (n(2), 2)]);
+    let lives: NodeMap<u64> = [(n(0), 1), (n(2), 2)].into_iter().collect();
     let wants = || Wants {
         lost: lives.clone(),
         ..Wants::default()

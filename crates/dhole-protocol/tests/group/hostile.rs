@@ -54,9 +54,9 @@ fn wants() -> BoxedStrategy<Wants> {
     let lives = || proptest::collection::btree_map(nodes(), 0..3_u64, 0..3);
     (lives(), lives(), lives())
         .prop_map(|(lost, leaving, joining)| Wants {
-            lost,
-            leaving,
-            joining,
+            lost: lost.into_iter().collect(),
+            leaving: leaving.into_iter().collect(),
+            joining: joining.into_iter().collect(),
         })
         .boxed()
 }
