@@ -38,7 +38,9 @@ const LEAST_PATIENCE: u32 = 12;
 /// It is doubled so many times at most: then it is about as long as it takes to wake a thread.
 const MOST_DOUBLED: u8 = 2;
 /// How long a worker whose yield had another thread run for as long as a spin takes its core for
-/// crowded, in sleeps of a service thread: it gives the core away once in so many, to see.
+/// crowded, in sleeps of a service thread: it gives the core away once in so many, to see. Only
+/// where there is a core for each process: else the other thread is most often another node, whose
+/// answer the yield brings.
 const CROWDED: u32 = 25;
 /// A parked worker polls by itself once in so many sleeps of a service thread: for what no frame
 /// brings, as the loss of a peer. Nothing else relies on it.
@@ -163,7 +165,8 @@ impl Wait {
 
     /// What came back from a yield only after as long as a spin had to wait for its core.
     fn learns_of_yield(&mut self, now: Duration) {
-        if std::mem::take(&mut self.has_yielded) && now - self.yielded >= self.how.spin {
+        let long = std::mem::take(&mut self.has_yielded) && now - self.yielded >= self.how.spin;
+        if long && self.spins {
             self.crowded_until = now + self.how.sleep * CROWDED;
         }
     }
@@ -358,6 +361,12 @@ mod tests {
             assert_eq!(wait.polled(false, later, later + 10 * US), Next::Spin);
             assert_eq!(wait.is_crowded_until(), until);
         }
+        // Without a core for each process, other nodes have the core meanwhile.
+        let mut wait = Wait::new(how, false, None, None);
+        assert_eq!(wait.polled(false, at(0), at(0)), Next::Notify);
+        assert_eq!(wait.polled(false, at(0), at(0)), Next::Yield);
+        wait.done(at(3_000));
+        assert_eq!(wait.is_crowded_until(), at(0));
     }
 
     #[test]
