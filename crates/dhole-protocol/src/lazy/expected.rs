@@ -8,9 +8,9 @@
 //! alone costs no more than it did. What nobody else has becomes exclusive on the way.
 //!
 //! The worker notes by itself, without a call, which of them it does write. The others become clean
-//! again at the end of the interval, and no notice names them. Each has a pre-image, so a node
-//! that asks for one waits for no call; but for those that this node has written alone again and
-//! again, which nobody is likely to ask for.
+//! again at the end of the interval, and no notice names them. What others have got from here has a
+//! pre-image, so a node that asks for it waits for no call; but for what this node has written
+//! alone since, which nobody is likely to ask for.
 //!
 //! Objects that have a home are not expected to be written: each of them needs a twin that is
 //! compared and a flush of its own.
@@ -136,7 +136,7 @@ impl Lazy {
                 out.push(Command::MakeWritable { oid, pre_image });
                 return true;
             }
-            let pre_image = !object.is_only_here();
+            let pre_image = object.is_served() && !object.is_only_here();
             (object.dirty, object.pre_image) = (true, pre_image);
             // Where it is written, if it is, is told at the end of the interval.
             dirty.push((at, SiteId::default()));
