@@ -1,11 +1,12 @@
 //! The nearest of many points, found by a k-d tree that all nodes build and search. Every point is
 //! a shared object:
-//! `cargo run --release --example kdtree -- [--own] [--prefetch] [POINTS [QUERIES]]`.
+//! `cargo run --release --example kdtree -- [--own] [--prefetch] [--unlearned] [POINTS [QUERIES]]`.
+//! With `--unlearned` nodes do not learn what a program follows, so each point costs a message.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use dhole::{Config, Own, Ref, Refs, Result, RunError, Share, Worker};
+use dhole::{Config, Optimisations, Own, Ref, Refs, Result, RunError, Share, Worker};
 
 /// A place.
 pub type At = [f64; 3];
@@ -241,38 +242,63 @@ pub fn solve<P: Point>(w: &mut Worker<'_>, problem: Problem) -> Result<Found> {
     })
 }
 
-/// What the command line asks for: whether points own their halves, and the problem.
-fn asked() -> Result<(bool, Problem), String> {
+/// What the command line asks for.
+struct Asked {
+    /// Points own their halves.
+    own: bool,
+    /// Nodes learn which references the program follows.
+    learn: bool,
+    problem: Problem,
+}
+
+fn asked() -> Result<Asked, String> {
+    const USAGE: &str = "usage: kdtree [--own] [--prefetch] [--unlearned] [POINTS [QUERIES]], \
+                         each at least 1";
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     let mut takes = |option: &str| {
         let all = words.len();
         words.retain(|word| word != option);
         words.len() < all
     };
-    let (own, prefetch) = (takes("--own"), takes("--prefetch"));
-    let count = |place: usize, usual: usize| match words.get(place).map(|word| word.parse()) {
-        None => Ok(usual),
-        Some(Ok(count @ 1..)) => Ok(count),
-        Some(_) => {
-            let usage = "usage: kdtree [--own] [--prefetch] [POINTS [QUERIES]], each at least 1";
-            Err(usage.to_owned())
-        }
+    let (own, prefetch, unlearned) = (takes("--own"), takes("--prefetch"), takes("--unlearned"));
+    let counts: Result<Vec<usize>, _> = words.iter().map(|word| word.parse()).collect();
+    let counts = counts.map_err(|_| USAGE)?;
+    let (points, queries) = match counts[..] {
+        [] => (20_000, 5_000),
+        [points] => (points, 5_000),
+        [points, queries] => (points, queries),
+        _ => return Err(USAGE.to_owned()),
     };
-    let (points, queries) = (count(0, 20_000)?, count(1, 5_000)?);
+    if points == 0 || queries == 0 {
+        return Err(USAGE.to_owned());
+    }
     let problem = Problem {
         points,
         queries,
         prefetch,
     };
-    Ok((own, problem))
+    Ok(Asked {
+        own,
+        learn: !unlearned,
+        problem,
+    })
 }
 
 fn main() -> Result<(), RunError> {
-    let (own, problem) = asked().unwrap_or_else(|usage| {
+    let Asked {
+        own,
+        learn,
+        problem,
+    } = asked().unwrap_or_else(|usage| {
         eprintln!("{usage}");
         std::process::exit(2)
     });
-    let run = Config::nodes(4).run(|w| match own {
+    let optimisations = Optimisations {
+        learn,
+        ..Optimisations::default()
+    };
+    let config = Config::nodes(4).optimisations(optimisations);
+    let run = config.run(|w| match own {
         true => solve::<Owning>(w, problem),
         false => solve::<Referring>(w, problem),
     })?;

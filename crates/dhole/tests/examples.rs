@@ -84,15 +84,18 @@ fn a_tree_of_owned_points_answers_as_one_of_referred_points() {
     assert_eq!(owned, distance(&["3000", "400"]));
     assert_eq!(owned, distance(&["--prefetch", "3000", "400"]));
     assert_eq!(owned, distance(&["3000", "--own", "400", "--prefetch"]));
+    assert_eq!(owned, distance(&["--unlearned", "3000", "400"]));
     assert!(owned.ends_with(", 4 checked"), "{owned}");
     // Fewer points than nodes, and nodes without a search.
     for few in [["1", "1"], ["2", "3"], ["3", "1"], ["5", "2"]] {
         distance(&few);
     }
-    let refused = searched(&["0"]);
-    assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.starts_with("usage: kdtree [--own]"), "{said}");
+    for wrong in [&["0"][..], &["1", "0"], &["--owned"], &["1", "2", "3"]] {
+        let refused = searched(wrong);
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.starts_with("usage: kdtree [--own]"), "{said}");
+    }
 }
 
 /// What a user sees of an error that `main` returns: its words, a line for each wait.
