@@ -6,6 +6,8 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::sync::OnceLock;
 
+use crate::signal;
+
 /// The address of a touch, and of where to go on when it faults.
 #[derive(Clone, Copy)]
 struct Touch {
@@ -35,36 +37,15 @@ pub(crate) fn install(guarded: fn(usize) -> bool) -> io::Result<()> {
 fn replace(guarded: fn(usize) -> bool) -> io::Result<()> {
     GUARDED.get_or_init(|| guarded);
     TOUCHES.get_or_init(touches);
-    // SAFETY: all zeros is a valid `sigaction`, which the call fills in.
-    let previous = unsafe {
-        let mut previous = std::mem::zeroed();
-        checked(libc::sigaction(
-            libc::SIGSEGV,
-            std::ptr::null(),
-            &mut previous,
-        ))?;
-        previous
-    };
+    let previous = signal::current(libc::SIGSEGV)?;
     // Known before the handler is, which may run on any thread as soon as it is there.
     let previous = PREVIOUS.get_or_init(|| previous);
-    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_fault;
-    let ours = libc::sigaction {
-        sa_sigaction: handler as usize,
-        // What the previous handler counts on when it is called. It may need a stack of its own,
-        // to tell of an overflow of the thread's.
-        sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK | previous.sa_flags & libc::SA_NODEFER,
-        ..*previous
-    };
+    // What the previous handler counts on when it is called. It may need a stack of its own,
+    // to tell of an overflow of the thread's.
+    let flags = libc::SA_ONSTACK | previous.sa_flags & libc::SA_NODEFER;
     // SAFETY: the handler allocates and locks nothing, and calls what was the handler before: it
     // looks up what is settled (`TOUCHES`, `PREVIOUS`, `GUARDED`) and changes a register.
-    checked(unsafe { libc::sigaction(libc::SIGSEGV, &ours, std::ptr::null_mut()) })
-}
-
-fn checked(result: c_int) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    unsafe { signal::handle(libc::SIGSEGV, on_fault, flags, previous) }
 }
 
 /// The entries of the link section, sorted.
@@ -117,7 +98,7 @@ fn missed(at: usize) -> Option<usize> {
 
 /// The handler. It allocates nothing, locks nothing and calls nothing but what [`install`] was
 /// given and the handler before.
-extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let interrupted = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there
     // for a fault, and then `si_code` is positive.
@@ -134,40 +115,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         *ip = missed as i64;
         return;
     }
-    pass_on(signal, info, context);
-}
-
-/// Does what the process would have done without us.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let previous = PREVIOUS.get().expect("it is known before the handler is");
-    // SAFETY: as in `on_fault`.
-    let is_fault = unsafe { (*info).si_code > 0 };
-    match previous.sa_sigaction {
-        libc::SIG_IGN if !is_fault => {}
-        // What faults is run again, and ends the process as it would have; what was sent is sent
-        // again. Not even a program that ignores the signal survives a fault.
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: all zeros but for the handler is a valid `sigaction`; both calls are
-            // allowed in a handler.
-            unsafe {
-                let mut default: libc::sigaction = std::mem::zeroed();
-                default.sa_sigaction = libc::SIG_DFL;
-                libc::sigaction(signal, &default, std::ptr::null_mut());
-                if !is_fault {
-                    libc::raise(signal);
-                }
-            }
-        }
-        // SAFETY: the process has installed it for this signal, as a function of this type.
-        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => unsafe {
-            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
-                std::mem::transmute(handler);
-            handler(signal, info, context);
-        },
-        // SAFETY: as above.
-        handler => unsafe {
-            let handler: extern "C" fn(c_int) = std::mem::transmute(handler);
-            handler(signal);
-        },
-    }
+    // SAFETY: as above; `previous` is what was there before this handler (`replace`).
+    unsafe { signal::pass_on(previous, number, info, context) };
 }

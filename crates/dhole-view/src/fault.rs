@@ -13,6 +13,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use dhole_heap::signal::{self, SignalHandler};
+
 /// What has views in which threads fault.
 pub(crate) trait Faults: Sync {
     /// A thread has accessed a place in the views and must not. Returns when it may try again:
@@ -147,61 +149,40 @@ impl Handled {
     }
 }
 
-type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-
 /// Has faults that raise `signal` handled from now on, and single steps. Once is enough.
 ///
 /// # Errors
 /// The system's own; and where another part of the program has taken the signal since: its handler
 /// might call this one on a stack on which it cannot wait.
 pub(crate) fn install(signal: c_int) -> io::Result<()> {
-    for (signal, handler) in [(signal, on_fault as Handler), (libc::SIGTRAP, on_step)] {
-        let handled = Handled::of(signal).expect("a signal that is handled");
+    for (raised, handler) in [
+        (signal, on_fault as SignalHandler),
+        (libc::SIGTRAP, on_step),
+    ] {
+        let handled = Handled::of(raised).expect("a signal that is handled");
         let installed = handled.installed.get_or_init(|| {
             let replaced = replace(handled, handler);
             replaced.map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL))
         });
         installed.map_err(io::Error::from_raw_os_error)?;
-        if current(signal)?.sa_sigaction != handler as usize {
-            let why = format!("another part of the program handles signal {signal} meanwhile");
+        if signal::current(raised)?.sa_sigaction != handler as usize {
+            let why = format!("another part of the program handles signal {raised} meanwhile");
             return Err(io::Error::other(why));
         }
     }
     Ok(())
 }
 
-fn checked(result: c_int) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// What the process does with a signal.
-fn current(signal: c_int) -> io::Result<libc::sigaction> {
-    // SAFETY: all zeros is a valid `sigaction`, which the call fills in.
-    unsafe {
-        let mut current = std::mem::zeroed();
-        let none = std::ptr::null();
-        checked(libc::sigaction(signal, none, &mut current))?;
-        Ok(current)
-    }
-}
-
-fn replace(handled: &Handled, handler: Handler) -> io::Result<()> {
-    let previous = current(handled.signal)?;
+fn replace(handled: &Handled, handler: SignalHandler) -> io::Result<()> {
+    let previous = signal::current(handled.signal)?;
     // Known before the handler is, which may run on any thread as soon as it is there.
     let previous = handled.previous.get_or_init(|| previous);
-    let ours = libc::sigaction {
-        sa_sigaction: handler as usize,
-        // On the thread's own stack, where it may wait as long as it must; and while it does, other
-        // threads of its stack's kind (coroutines) fault too.
-        sa_flags: libc::SA_SIGINFO | libc::SA_NODEFER,
-        ..*previous
-    };
-    // SAFETY: the handler is a function of the type that SA_SIGINFO names. It interrupts no code
-    // but the program's own accesses to its views (see the module), or passes the signal on.
-    checked(unsafe { libc::sigaction(handled.signal, &ours, std::ptr::null_mut()) })
+    // On the thread's own stack, where it may wait as long as it must; and while it does, other
+    // threads of its stack's kind (coroutines) fault too.
+    let flags = libc::SA_NODEFER;
+    // SAFETY: the handler interrupts no code but the program's own accesses to its views (see the
+    // module), or passes the signal on.
+    unsafe { signal::handle(handled.signal, handler, flags, previous) }
 }
 
 /// The flag of the processor that raises SIGTRAP behind the next instruction.
@@ -209,7 +190,7 @@ const TRAP_FLAG: libc::greg_t = 1 << 8;
 /// The bit of a fault's error code that says that it was a write.
 const WRITE: libc::greg_t = 1 << 1;
 
-extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let interrupted = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there
     // for a fault, and then `si_code` is positive. `errno` is the thread's own.
@@ -225,7 +206,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         Some((place, target))
     });
     let Some((place, target)) = found else {
-        return pass_on(signal, info, context);
+        // SAFETY: this is such a handler.
+        return unsafe { pass_on(number, info, context) };
     };
     let writes = registers[libc::REG_ERR as usize] & WRITE != 0;
     let instruction = registers[libc::REG_RIP as usize] as usize;
@@ -243,10 +225,11 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 }
 
 /// The instruction is over behind which something is to be said.
-extern "C" fn on_step(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_step(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let target = STEPPING.replace(std::ptr::null());
     if target.is_null() {
-        return pass_on(signal, info, context);
+        // SAFETY: this is such a handler.
+        return unsafe { pass_on(number, info, context) };
     }
     let interrupted = context.cast::<libc::ucontext_t>();
     // SAFETY: as in `on_fault`.
@@ -264,36 +247,12 @@ extern "C" fn on_step(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 }
 
 /// Does what the process would have done without us.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let previous = Handled::of(signal).and_then(|handled| handled.previous.get());
+///
+/// # Safety
+/// As of [`signal::pass_on`], by a handler of this module.
+unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous = Handled::of(number).and_then(|handled| handled.previous.get());
     let previous = previous.expect("it is known before the handler is");
-    // SAFETY: as in `on_fault`.
-    let is_fault = unsafe { (*info).si_code > 0 };
-    match previous.sa_sigaction {
-        libc::SIG_IGN if !is_fault => {}
-        // What faults is run again, and ends the process as it would have; what was sent is sent
-        // again.
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: all zeros but for the handler is a valid `sigaction`; both calls are
-            // allowed in a handler.
-            unsafe {
-                let mut default: libc::sigaction = std::mem::zeroed();
-                default.sa_sigaction = libc::SIG_DFL;
-                libc::sigaction(signal, &default, std::ptr::null_mut());
-                if !is_fault || signal == libc::SIGTRAP {
-                    libc::raise(signal);
-                }
-            }
-        }
-        // SAFETY: the process has installed it for this signal, as a function of this type.
-        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => unsafe {
-            let handler: Handler = std::mem::transmute(handler);
-            handler(signal, info, context);
-        },
-        // SAFETY: as above.
-        handler => unsafe {
-            let handler: extern "C" fn(c_int) = std::mem::transmute(handler);
-            handler(signal);
-        },
-    }
+    // SAFETY: the caller's; `previous` is what was there before the handler (`replace`).
+    unsafe { signal::pass_on(previous, number, info, context) };
 }
