@@ -160,9 +160,17 @@ impl ObjectState {
         self.served != Served::Never
     }
 
-    /// Whether the last intervals that wrote it did so here alone, and nobody has got it since.
-    pub fn is_only_here(&self) -> bool {
-        self.is_alone(1) && self.served != Served::Since
+    /// Whether somebody is likely to ask for it while it is written: others got it from here, and
+    /// not only before intervals in a row that wrote it here alone.
+    ///
+    /// Asked of what is only expected to be written, in great numbers. What is written by itself
+    /// has a pre-image if others [ever got it](ObjectState::is_served).
+    pub fn may_be_asked_for(&self) -> bool {
+        match self.served {
+            Served::Never => false,
+            Served::Before => !self.is_alone(1),
+            Served::Since => true,
+        }
     }
 
     /// It will not be exclusive any more.

@@ -258,17 +258,6 @@ fn false_messages_are_refused_and_change_nothing() {
     let [MemoryCommand::Send { message: asked, .. }] = out[..] else {
         panic!("{out:?}")
     };
-    let kinds = [
-        Request,
-        Forward,
-        Invalidate,
-        Invalidated,
-        Data,
-        Grant,
-        Ack,
-        Gone,
-        Dropped,
-    ];
     let minipages = [
         Minipage { at: 0, bytes: 0 },
         Minipage {
@@ -301,7 +290,7 @@ fn false_messages_are_refused_and_change_nothing() {
         },
     ];
     let (mut taken, mut refused) = (Vec::new(), 0);
-    for kind in kinds {
+    for kind in MemoryKind::ALL {
         for operation in [Read, Write, Push, Free] {
             for (asker, from) in [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2), (9, 1)] {
                 for minipage in minipages {

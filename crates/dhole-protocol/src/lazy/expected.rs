@@ -136,7 +136,7 @@ impl Lazy {
                 out.push(Command::MakeWritable { oid, pre_image });
                 return true;
             }
-            let pre_image = object.is_served() && !object.is_only_here();
+            let pre_image = object.may_be_asked_for();
             (object.dirty, object.pre_image) = (true, pre_image);
             // Where it is written, if it is, is told at the end of the interval.
             dirty.push((at, SiteId::default()));

@@ -28,6 +28,21 @@ pub enum MemoryKind {
     Dropped,
 }
 
+impl MemoryKind {
+    /// Every kind.
+    pub const ALL: [MemoryKind; 9] = [
+        MemoryKind::Request,
+        MemoryKind::Forward,
+        MemoryKind::Invalidate,
+        MemoryKind::Invalidated,
+        MemoryKind::Data,
+        MemoryKind::Grant,
+        MemoryKind::Ack,
+        MemoryKind::Gone,
+        MemoryKind::Dropped,
+    ];
+}
+
 /// What a node asks for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub enum MemoryOperation {

@@ -44,20 +44,8 @@ variants! {
 
 /// What is said of minipages: of each kind, for each operation.
 fn memory_messages() -> impl Iterator<Item = Message> {
-    use MemoryKind::*;
     use MemoryOperation::{Free, Push, Read, Write};
-    let kinds = [
-        Request,
-        Forward,
-        Invalidate,
-        Invalidated,
-        Data,
-        Grant,
-        Ack,
-        Gone,
-        Dropped,
-    ];
-    kinds.into_iter().flat_map(|kind| {
+    MemoryKind::ALL.into_iter().flat_map(|kind| {
         [Read, Write, Push, Free].map(|operation| {
             Message::Memory(MemoryMessage {
                 kind,
