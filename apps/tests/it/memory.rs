@@ -208,6 +208,7 @@ fn a_node_that_is_killed_ends_the_run_wherever_the_other_waits() {
         .stderr(Stdio::piped())
         .spawn();
     let mut run = Ends(run.unwrap());
+    // Which processes another one has, and that it has mapped memory, can only be polled for.
     let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
     let mut victim = None;
     for _ in 0..1500 {
@@ -218,6 +219,7 @@ fn a_node_that_is_killed_ends_the_run_wherever_the_other_waits() {
         pause();
     }
     let victim = victim.expect("node 1 has memory");
+    // It is killed at whichever of its waits it has come to: a moment that nothing announces.
     (0..10).for_each(|_| pause());
     let killed = Command::new("kill").args(["-9", &victim]).status().unwrap();
     assert!(killed.success());

@@ -32,6 +32,7 @@ fn started(program: &str, faults: Option<&str>) -> Output {
         if child.try_wait().expect("a process").is_some() {
             break;
         }
+        // The end of another process within a time can only be polled for.
         std::thread::sleep(Duration::from_millis(20));
     }
     // What has not ended by now does not, and is ended: the test then finds what it has not said.
