@@ -5,6 +5,9 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use dhole_model::{NodeId, Work};
 use dhole_net::{Payload, PayloadPool};
@@ -14,7 +17,7 @@ use thiserror::Error;
 
 /// One node's annex.
 pub trait Annex: Any + Send + Sync {
-    /// Takes a message. Whether a thread of the node that waits may go on.
+    /// Takes a message.
     ///
     /// # Errors
     /// [`ProtocolError`], which ends the run on all nodes.
@@ -24,9 +27,13 @@ pub trait Annex: Any + Send + Sync {
         message: MemoryMessage,
         payload: &[u8],
         out: &mut AnnexOutbox<'_>,
-    ) -> Result<bool, ProtocolError>;
+    ) -> Result<(), ProtocolError>;
 
-    /// Runs a body of the node on this thread. Until it is over the thread may wait by `link`.
+    /// The run has ended early, or a node has failed: all threads that wait hear of it.
+    fn ended(&self);
+
+    /// Runs a body of the node on this thread. Until it is over the thread may wait by `link`, and
+    /// so may other threads that have ended by then.
     fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut());
 
     /// What the node's threads wait for, for somebody who wonders why nothing happens.
@@ -52,6 +59,8 @@ pub struct AnnexOutbox<'a> {
     pub write_faults: u64,
     /// What a simulation charges.
     pub work: Work,
+    /// The node's worker may go on.
+    pub wakes_worker: bool,
 }
 
 impl<'a> AnnexOutbox<'a> {
@@ -62,12 +71,19 @@ impl<'a> AnnexOutbox<'a> {
             read_faults: 0,
             write_faults: 0,
             work: Work::default(),
+            wakes_worker: false,
         }
     }
 
     /// Whether the step sends nothing so far.
     pub fn is_silent(&self) -> bool {
         self.messages.is_empty()
+    }
+
+    /// Whether nothing comes of the step: then the node need not know of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let faults = self.read_faults + self.write_faults;
+        self.is_silent() && !self.wakes_worker && faults == 0 && self.work == Work::default()
     }
 
     /// Sends a message without bytes.
@@ -109,6 +125,9 @@ pub enum AnnexWaitError {
          can be waited for: read it before the call"
     )]
     InCall,
+    /// The node's machine runs its program's thread alone.
+    #[error("only the thread that runs the program of a node may do so here: it is simulated")]
+    OneThread,
 }
 
 /// How a thread of the program that computes sends messages of the annex, and waits.
@@ -122,4 +141,67 @@ pub trait AnnexLink: Sync {
         &self,
         step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
     ) -> Result<(), AnnexWaitError>;
+
+    /// As [`wait`](AnnexLink::wait), of any other thread of the node's process: another step is
+    /// taken whenever `waiter` was woken.
+    ///
+    /// # Errors
+    /// [`AnnexWaitError`]
+    fn wait_beside(
+        &self,
+        waiter: &AnnexWaiter,
+        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+    ) -> Result<(), AnnexWaitError>;
+
+    /// Whether other threads of the node's process may [wait](AnnexLink::wait_beside).
+    fn has_threads(&self) -> bool;
+
+    /// Takes what has come, of a thread that goes on at once.
+    ///
+    /// # Errors
+    /// [`AnnexWaitError::Ended`]
+    fn look(&self) -> Result<(), AnnexWaitError>;
+
+    /// The program on this node has failed in a thread, in these words: the run ends.
+    fn fail(&self, words: &str);
+}
+
+/// What a thread that is not its node's worker is woken by.
+#[expect(
+    clippy::disallowed_types,
+    reason = "only where the machine has threads does one wait beside the worker"
+)]
+#[derive(Debug, Default)]
+pub struct AnnexWaiter {
+    /// Counts the wakes.
+    woken: AtomicU32,
+    /// The thread sleeps, or is about to.
+    sleeps: Mutex<bool>,
+    changed: std::sync::Condvar,
+}
+
+impl AnnexWaiter {
+    /// The thread that waits takes another step.
+    pub fn wake(&self) {
+        self.woken.fetch_add(1, Ordering::SeqCst);
+        let sleeps = self.sleeps.lock().unwrap_or_else(PoisonError::into_inner);
+        if *sleeps {
+            self.changed.notify_all();
+        }
+    }
+
+    /// How often it was woken.
+    pub(crate) fn woken(&self) -> u32 {
+        self.woken.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until it was woken once more than so often, or for a time.
+    pub(crate) fn sleep(&self, seen: u32, at_most: Duration) {
+        let mut sleeps = self.sleeps.lock().unwrap_or_else(PoisonError::into_inner);
+        *sleeps = true;
+        let still = |_: &mut bool| self.woken() == seen;
+        let slept = self.changed.wait_timeout_while(sleeps, at_most, still);
+        let (mut sleeps, _) = slept.unwrap_or_else(PoisonError::into_inner);
+        *sleeps = false;
+    }
 }

@@ -1,5 +1,7 @@
 //! A node with its annex: who takes which messages, and how threads wait for the annex.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use dhole_heap::Presence;
@@ -7,11 +9,12 @@ use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Receiver, Wake};
 use dhole_protocol::{AbortReason, Message};
 
-use crate::annex::{Annex, AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError};
+use crate::annex::{Annex, AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter};
 use crate::describe::how;
 use crate::ended::Ended;
 use crate::machine::{Machine, Receivers};
 use crate::node::{Node, State};
+use crate::sync_error::RunEnded;
 
 /// How long a thread that faults may find the node lock taken. Others have it for a moment only, so
 /// after that it is the thread's own.
@@ -21,6 +24,7 @@ const LOCKED_AT_MOST_NS: u64 = 1_000_000_000;
 pub(crate) struct Annexed {
     pub node: Node,
     pub annex: Option<Box<dyn Annex>>,
+    pub takers: Takers,
 }
 
 impl State {
@@ -60,13 +64,16 @@ impl Annexed {
         let mut guard = self.node.monitor.lock();
         let state = guard.split().1;
         match taken {
-            Ok(wakes) => {
+            Ok(()) => {
+                let wakes = sent.wakes_worker;
                 state.takes_outbox(sent, out);
                 if wakes { Wake::Yes } else { Wake::No }
             }
             Err(cause) => {
                 state.abort(AbortReason::Failed(cause.to_string().into()), out);
                 state.end(Ended::Broken(cause));
+                drop(guard);
+                annex.ended();
                 Wake::Yes
             }
         }
@@ -75,12 +82,19 @@ impl Annexed {
 
 impl Receiver<Message> for Annexed {
     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
-        match &self.annex {
-            Some(annex) if matches!(envelope.body, Message::Memory(_)) => {
-                self.take(&**annex, envelope, out)
-            }
-            _ => self.node.deliver(envelope, out),
+        let Some(annex) = &self.annex else {
+            return self.node.deliver(envelope, out);
+        };
+        if matches!(envelope.body, Message::Memory(_)) {
+            return self.take(&**annex, envelope, out);
         }
+        let ends = matches!(envelope.body, Message::Abort { .. });
+        let _taking = self.takers.begin();
+        let wake = self.node.deliver(envelope, out);
+        if ends {
+            annex.ended();
+        }
+        wake
     }
 
     fn deliver_bytes(
@@ -90,6 +104,7 @@ impl Receiver<Message> for Annexed {
         out: &mut Outbox<Message>,
         at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
     ) -> Option<Wake> {
+        let _taking = self.annex.is_some().then(|| self.takers.begin());
         self.node.deliver_bytes(from, bytes, out, at_once)
     }
 
@@ -106,9 +121,44 @@ impl Receiver<Message> for Annexed {
     }
 }
 
+/// The threads that take a message of the node, and may execute an operation of the program's.
+#[derive(Default)]
+pub(crate) struct Takers(Mutex<Vec<ThreadId>>);
+
+impl Takers {
+    fn all(&self) -> MutexGuard<'_, Vec<ThreadId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self) -> Taking<'_> {
+        let thread = std::thread::current().id();
+        self.all().push(thread);
+        Taking(self, thread)
+    }
+
+    /// Whether this thread does.
+    fn takes(&self) -> bool {
+        self.all().contains(&std::thread::current().id())
+    }
+}
+
+/// A thread takes a message until this is dropped, by unwinding too.
+struct Taking<'a>(&'a Takers, ThreadId);
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        let mut all = self.0.all();
+        if let Some(place) = all.iter().rposition(|thread| *thread == self.1) {
+            all.swap_remove(place);
+        }
+    }
+}
+
 /// How the threads of a node wait for its annex.
 pub(crate) struct NodeLink<'a> {
     pub node: &'a Node,
+    pub annex: &'a dyn Annex,
+    pub takers: &'a Takers,
     pub machine: &'a dyn Machine,
     pub receivers: &'a Receivers<'a>,
     /// How long a thread waits before it looks whether the run has ended.
@@ -142,29 +192,44 @@ impl NodeLink<'_> {
         ended.map(AnnexWaitError::Ended)
     }
 
+    /// Takes a step, and sends what it wants sent.
+    fn take_step(
+        &self,
+        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+        is_worker: bool,
+    ) -> AnnexStep {
+        let id = self.node.id;
+        let mut out = Outbox::default();
+        let mut sent = AnnexOutbox::new(&self.node.pool);
+        let done = step(&mut sent);
+        if sent.is_empty() {
+            return done;
+        }
+        let wakes_worker = sent.wakes_worker;
+        let mut guard = self.node.monitor.lock();
+        guard.split().1.takes_outbox(sent, &mut out);
+        drop(guard);
+        // The machine owes notifications by its worker alone.
+        let notify = match done {
+            AnnexStep::Waits if is_worker => Notify::Lazy,
+            _ => Notify::Now,
+        };
+        if !out.is_empty() || self.machine.charges_work() && out.has_work() {
+            self.machine.send(self.receivers, id, &mut out, notify);
+        }
+        if wakes_worker && !is_worker {
+            self.machine.wake_worker(id);
+        }
+        done
+    }
+
     fn goes_on(
         &self,
         step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
     ) -> Result<(), AnnexWaitError> {
         let id = self.node.id;
-        let mut out = Outbox::default();
         loop {
-            let mut sent = AnnexOutbox::new(&self.node.pool);
-            let done = step(&mut sent);
-            self.node
-                .monitor
-                .lock()
-                .split()
-                .1
-                .takes_outbox(sent, &mut out);
-            let notify = match done {
-                AnnexStep::Over => Notify::Now,
-                AnnexStep::Waits => Notify::Lazy,
-            };
-            if !out.is_empty() || self.machine.charges_work() && out.has_work() {
-                self.machine.send(self.receivers, id, &mut out, notify);
-            }
-            if done == AnnexStep::Over {
+            if self.take_step(step, true) == AnnexStep::Over {
                 return Ok(());
             }
             if let Some(ended) = self.ended() {
@@ -187,5 +252,61 @@ impl AnnexLink for NodeLink<'_> {
         let waited = self.goes_on(step);
         self.machine.leave(self.node.id);
         waited
+    }
+
+    fn wait_beside(
+        &self,
+        waiter: &AnnexWaiter,
+        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+    ) -> Result<(), AnnexWaitError> {
+        if !self.machine.has_threads() {
+            return Err(AnnexWaitError::OneThread);
+        }
+        if self.takers.takes() {
+            return Err(AnnexWaitError::InCall);
+        }
+        loop {
+            let seen = waiter.woken();
+            if self.take_step(step, false) == AnnexStep::Over {
+                return Ok(());
+            }
+            let woken = || waiter.woken() != seen;
+            if self.machine.help(self.receivers, self.node.id, &woken) {
+                continue;
+            }
+            if let Some(ended) = self.ended() {
+                return Err(ended);
+            }
+            waiter.sleep(seen, self.patience);
+        }
+    }
+
+    fn has_threads(&self) -> bool {
+        self.machine.has_threads()
+    }
+
+    fn look(&self) -> Result<(), AnnexWaitError> {
+        if !self.takers.takes() {
+            self.machine.look(self.receivers, self.node.id);
+        }
+        self.ended().map_or(Ok(()), Err)
+    }
+
+    fn fail(&self, words: &str) {
+        let (me, mut out) = (self.node.id, Outbox::default());
+        let mut guard = self.node.monitor.lock();
+        let state = guard.split().1;
+        if state.ended().is_none() {
+            let reason = AbortReason::Failed(words.into());
+            state.abort(reason.clone(), &mut out);
+            let on = me;
+            state.end(Ended::Elsewhere(RunEnded { on, reason }));
+        }
+        drop(guard);
+        if self.machine.has_threads() {
+            self.machine.send(self.receivers, me, &mut out, Notify::Now);
+            self.machine.wake_worker(me);
+        }
+        self.annex.ended();
     }
 }

@@ -12,7 +12,7 @@ use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
 use crate::annex::Annex;
-use crate::annexed::{Annexed, NodeLink};
+use crate::annexed::{Annexed, NodeLink, Takers};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{Fiber, LostNode, Machine, StartError};
@@ -129,7 +129,11 @@ pub fn run_nodes(
             if machine.multicasts() {
                 node.multicasts();
             }
-            Annexed { node, annex }
+            Annexed {
+                node,
+                annex,
+                takers: Takers::default(),
+            }
         })
         .collect();
     if let Some(first) = all.first() {
@@ -144,7 +148,11 @@ pub fn run_nodes(
 
     machine.start_fibers(&receivers, &|id, fiber| {
         let seat = id.index() - first;
-        let Annexed { node, annex } = &all[seat];
+        let Annexed {
+            node,
+            annex,
+            takers,
+        } = &all[seat];
         let annex = annex.as_deref();
         let link = |receivers| Link {
             node,
@@ -164,17 +172,21 @@ pub fn run_nodes(
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };
-        let waits = NodeLink {
-            node,
-            machine,
-            receivers: &receivers[..],
-            patience: settings
-                .suspect_after
-                .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
-        };
-        let around = |body: &mut dyn FnMut()| match annex {
-            Some(annex) => annex.around(&waits, body),
-            None => body(),
+        let around = |body: &mut dyn FnMut()| {
+            let Some(annex) = annex else {
+                return body();
+            };
+            let waits = NodeLink {
+                node,
+                annex,
+                takers,
+                machine,
+                receivers: &receivers[..],
+                patience: settings
+                    .suspect_after
+                    .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
+            };
+            annex.around(&waits, body);
         };
         if fiber != Fiber::PROGRAM {
             let mut next = Fiber::PROGRAM;

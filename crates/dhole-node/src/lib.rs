@@ -108,7 +108,9 @@ mod waits;
 mod worker;
 
 pub use access::Cursor;
-pub use annex::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep, AnnexWaitError};
+pub use annex::{
+    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter,
+};
 pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
 pub use count::MessageSizes;

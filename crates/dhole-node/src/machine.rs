@@ -124,6 +124,22 @@ pub trait Machine: Sync {
         false
     }
 
+    /// Whether threads of a node beside its worker may send, [help](Machine::help) and
+    /// [wake](Machine::wake_worker) the worker: not where one thread runs all nodes.
+    fn has_threads(&self) -> bool {
+        false
+    }
+
+    /// Another thread of `node` than its worker waits until `done`. It takes what comes meanwhile,
+    /// as long as that is likely to be faster than to sleep, and never parks; whether it is done.
+    /// The caller holds no lock.
+    fn help(&self, _receivers: &Receivers<'_>, _node: NodeId, done: &dyn Fn() -> bool) -> bool {
+        done()
+    }
+
+    /// Wakes the worker of `node`, by another thread of the node.
+    fn wake_worker(&self, _node: NodeId) {}
+
     /// What there is beside messages between the processes over which the nodes are spread; `None`
     /// where all are in this one.
     fn multiprocess(&self) -> Option<&dyn Multiprocess> {

@@ -335,6 +335,18 @@ impl Machine for Processes {
         has_come
     }
 
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn help(&self, receivers: &Receivers<'_>, _: NodeId, done: &dyn Fn() -> bool) -> bool {
+        self.help_until(receivers, done)
+    }
+
+    fn wake_worker(&self, _node: NodeId) {
+        self.progress.wake(&*self.port);
+    }
+
     fn waited(&self, _node: NodeId) -> u64 {
         self.progress.waited()
     }

@@ -202,6 +202,26 @@ impl Machine for Threads {
         woken
     }
 
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn help(&self, _: &Receivers<'_>, _: NodeId, done: &dyn Fn() -> bool) -> bool {
+        let began = self.elapsed();
+        // Whoever sends runs the handlers of this node: there is nothing to take.
+        while !done() {
+            if self.elapsed() - began >= self.ways.spin {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    fn wake_worker(&self, node: NodeId) {
+        self.wake(node);
+    }
+
     fn enter(&self, _node: NodeId) {}
 
     fn leave(&self, _node: NodeId) {}

@@ -16,18 +16,24 @@
 //! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
 //! | `fault` | the signal handlers |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
+//! | `context` | which node a thread belongs to, and how it waits |
 //! | `shared` | what programs see |
+//! | `threads` | threads of a node beside its program's |
+//! | `waiters` | those of them that wait |
 //!
 //! Only Linux on x86-64 has what this needs; elsewhere the crate is empty.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 
 mod arena;
 mod catcher;
+mod context;
 mod fault;
 mod memory;
 mod number;
 mod settings;
 mod shared;
+pub mod threads;
+mod waiters;
 
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use settings::MemorySettings;

@@ -2,13 +2,13 @@
 //! threads that fault.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::NodeId;
-use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep, AnnexWaitError};
+use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
     Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryMessage, MemoryOperation,
@@ -17,8 +17,10 @@ use dhole_protocol::memory::{
 
 use crate::arena::Arena;
 use crate::catcher::{CatcherKind, Protection};
+use crate::context::{self, MemoryWaitError, NodeThreads};
 use crate::fault::{self, Faults, Registration};
 use crate::settings::MemorySettings;
+use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 
 /// The exit code of a process whose access to memory cannot be made.
 const CANNOT_ACCESS: i32 = 70;
@@ -37,26 +39,40 @@ pub(crate) struct NodeMemory {
 pub(crate) struct Memory {
     node: NodeId,
     pub arena: Arena,
+    /// The threads that wait beside the worker.
+    waiters: Waiters,
     inside: Mutex<Inside>,
 }
 
 struct Inside {
     machine: Millipage,
-    /// The instruction that faulted last, and the last two pages at which it did.
-    last: (usize, [u64; 2]),
-    /// Pages that the thread has got and not acknowledged: it does when its instruction is over.
-    kept: Vec<u64>,
-    /// What a thread waits for, for who wonders.
-    waits: Option<(u64, MemoryOperation)>,
+    /// By thread: the instruction that faulted last, and the last two pages at which it did.
+    last: BTreeMap<usize, (usize, [u64; 2])>,
+    /// Pages that a thread has got and not acknowledged: it does when its instruction is over.
+    kept: Vec<Kept>,
+    /// What threads wait for, for who wonders.
+    waits: BTreeMap<usize, (u64, MemoryOperation)>,
+}
+
+/// A page that a thread keeps until its instruction is over.
+#[derive(Clone, Copy)]
+struct Kept {
+    thread: usize,
+    page: u64,
 }
 
 impl Inside {
-    /// Whether an instruction has faulted at a page before, and no other one did meanwhile. One
-    /// that needs two pages may fault at both in turn.
-    fn faults_again(&mut self, instruction: usize, page: u64) -> bool {
-        let (last, pages) = &mut self.last;
+    /// Whether a thread's instruction has faulted at a page before, and no other one did meanwhile.
+    /// One that needs two pages may fault at both in turn.
+    fn faults_again(&mut self, thread: usize, instruction: usize, page: u64) -> bool {
+        // Threads that have ended are forgotten now and then; one that has not learns it again.
+        if self.last.len() >= MOST_WAITERS && !self.last.contains_key(&thread) {
+            self.last.clear();
+        }
+        let last = self.last.entry(thread).or_insert((0, [u64::MAX; 2]));
+        let (last, pages) = last;
         if *last != instruction {
-            self.last = (instruction, [page, u64::MAX]);
+            (*last, *pages) = (instruction, [page, u64::MAX]);
             return false;
         }
         let again = pages.contains(&page);
@@ -65,40 +81,38 @@ impl Inside {
         }
         again
     }
-}
 
-thread_local! {
-    /// The bodies of nodes that this thread runs: a memory, and how to wait there.
-    static BODIES: RefCell<Vec<Body>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A body of a node that this thread runs.
-#[derive(Clone, Copy)]
-struct Body {
-    memory: *const Memory,
-    link: *const dyn AnnexLink,
-}
-
-/// Takes a body out of the list of its thread, by unwinding too.
-struct Leaves(Body);
-
-impl Drop for Leaves {
-    fn drop(&mut self) {
-        BODIES.with_borrow_mut(|bodies| {
-            let is_it = |body: &Body| std::ptr::addr_eq(body.link, self.0.link);
-            if let Some(place) = bodies.iter().rposition(is_it) {
-                bodies.remove(place);
+    /// A thread acknowledges the pages that it keeps, of these.
+    fn gives_up_kept(
+        &mut self,
+        thread: usize,
+        which: impl Fn(u64) -> bool,
+        effects: &mut Effects<'_, '_>,
+    ) {
+        let machine = &mut self.machine;
+        self.kept.retain(|kept| {
+            let stays = kept.thread != thread || !which(kept.page);
+            if !stays {
+                machine.goes_on(kept.page, effects);
+                // Other threads may wait for that.
+                effects.does(MemoryCommand::Wake { address: kept.page });
             }
+            stays
         });
+    }
+
+    /// Whether a thread keeps pages.
+    fn keeps(&self, thread: usize) -> bool {
+        self.kept.iter().any(|kept| kept.thread == thread)
     }
 }
 
 /// Carries the effects of the machine out.
 struct Effects<'a, 'o> {
     arena: &'a Arena,
+    waiters: &'a Waiters,
     payload: &'a [u8],
     out: &'a mut AnnexOutbox<'o>,
-    wakes: bool,
     /// What the system refused; after that nothing is carried out.
     failed: Option<ProtocolError>,
 }
@@ -130,9 +144,17 @@ impl MemoryEffects for Effects<'_, '_> {
                     self.failed = Some(ProtocolError::MinipageProtection { at, cause });
                 }
             }
-            MemoryCommand::Wake { .. } => self.wakes = true,
+            MemoryCommand::Wake { address } => {
+                self.out.wakes_worker = true;
+                self.waiters.wake(waits_for(address));
+            }
         }
     }
+}
+
+/// A thread waits for the page of an address.
+fn waits_for(address: u64) -> WaitsFor {
+    WaitsFor::Page(address / MINIPAGE_PAGE * MINIPAGE_PAGE)
 }
 
 /// How an access that faulted went.
@@ -157,13 +179,14 @@ impl NodeMemory {
         let bytes = settings.bytes_of(here);
         let inside = Inside {
             machine: Millipage::new(node, nodes, bytes, settings.views as u64),
-            last: (0, [u64::MAX; 2]),
+            last: BTreeMap::new(),
             kept: Vec::with_capacity(MOST_KEPT),
-            waits: None,
+            waits: BTreeMap::new(),
         };
         let memory = Box::new(Memory {
             node,
             arena: Arena::new(bytes, settings.views, kind)?,
+            waiters: Waiters::new(),
             inside: Mutex::new(inside),
         });
         let views = memory.arena.program_views();
@@ -211,30 +234,21 @@ impl Annex for NodeMemory {
         message: MemoryMessage,
         payload: &[u8],
         out: &mut AnnexOutbox<'_>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<(), ProtocolError> {
         let memory = &self.memory;
         let mut inside = memory.lock();
-        let mut effects = Effects {
-            arena: &memory.arena,
-            payload,
-            out,
-            wakes: false,
-            failed: None,
-        };
+        let mut effects = memory.effects(payload, out);
         let machine = &mut inside.machine;
         machine.deliver(from, message, payload.len(), &mut effects)?;
-        effects.failed.map_or(Ok(effects.wakes), Err)
+        effects.failed.map_or(Ok(()), Err)
+    }
+
+    fn ended(&self) {
+        self.memory.waiters.wake_all();
     }
 
     fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut()) {
-        // SAFETY: only the lifetime changes. The pointer is in the list until `_leaves` is dropped,
-        // and so no longer than `link` is borrowed.
-        let link: &'static dyn AnnexLink = unsafe { std::mem::transmute(link) };
-        let memory: *const Memory = &*self.memory;
-        let of = Body { memory, link };
-        BODIES.with_borrow_mut(|bodies| bodies.push(of));
-        let _leaves = Leaves(of);
-        body();
+        context::run(self.memory.threads().memory, link, false, body);
     }
 
     fn describe(&self) -> String {
@@ -243,7 +257,7 @@ impl Annex for NodeMemory {
             return String::new();
         };
         let mut text = String::new();
-        if let Some((address, operation)) = inside.waits {
+        for (address, operation) in inside.waits.values() {
             let does = match operation {
                 MemoryOperation::Read => "reads",
                 _ => "writes",
@@ -255,6 +269,14 @@ impl Annex for NodeMemory {
 }
 
 impl Memory {
+    /// As threads know it.
+    pub fn threads(&self) -> NodeThreads<'_> {
+        NodeThreads {
+            memory: std::ptr::from_ref(self).cast(),
+            waiters: &self.waiters,
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -279,14 +301,16 @@ impl Memory {
     /// Takes a step of the machine for a thread that does not wait for it.
     ///
     /// # Errors
-    /// [`AnnexWaitError`]; and what the system refuses.
+    /// [`MemoryWaitError`]
     pub fn acts(
         &self,
         mut act: impl FnMut(&mut Millipage, &mut dyn FnMut(MemoryCommand)),
     ) -> Result<(), MemoryWaitError> {
         let mut failed = None;
-        let waited = self.waits(&mut |out| {
-            let mut effects = self.effects(out);
+        // It does not wait.
+        let none = WaitsFor::Page(u64::MAX);
+        let waited = context::wait(self.threads(), none, &mut |out| {
+            let mut effects = self.effects(&[], out);
             act(&mut self.lock().machine, &mut |command| {
                 effects.does(command)
             });
@@ -303,11 +327,18 @@ impl Memory {
     /// As [`acts`](Memory::acts).
     pub fn free(&self, address: u64) -> Result<bool, MemoryWaitError> {
         let (mut asked, mut is_own, mut freed, mut failed) = (false, false, true, None);
-        let waited = self.waits(&mut |out| {
+        let page = waits_for(address);
+        let waited = context::wait(self.threads(), page, &mut |out| {
             let mut inside = self.lock();
+            let is_kept = inside.kept.iter().any(|kept| waits_for(kept.page) == page);
             let machine = &mut inside.machine;
-            let mut effects = self.effects(out);
+            let mut effects = self.effects(&[], out);
             loop {
+                // Another thread has asked for it before, and keeps it until its instruction is
+                // over.
+                if is_kept {
+                    return AnnexStep::Waits;
+                }
                 if asked {
                     let state = machine.state(address);
                     if state == RequestState::Waits {
@@ -329,67 +360,55 @@ impl Memory {
         failed.map_or(Ok(freed), |cause| Err(MemoryWaitError::Refused(cause)))
     }
 
-    fn effects<'a, 'o>(&'a self, out: &'a mut AnnexOutbox<'o>) -> Effects<'a, 'o> {
+    fn effects<'a, 'o>(
+        &'a self,
+        payload: &'a [u8],
+        out: &'a mut AnnexOutbox<'o>,
+    ) -> Effects<'a, 'o> {
         Effects {
             arena: &self.arena,
-            payload: &[],
+            waiters: &self.waiters,
+            payload,
             out,
-            wakes: false,
             failed: None,
         }
-    }
-
-    /// Waits by the link of the body that this thread runs.
-    fn waits(
-        &self,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
-    ) -> Result<(), MemoryWaitError> {
-        let bodies = BODIES.try_with(|bodies| {
-            let bodies = bodies.try_borrow().ok()?;
-            let mut own = bodies.iter().rev();
-            own.find(|body| std::ptr::eq(body.memory, self)).copied()
-        });
-        let Some(body) = bodies.ok().flatten() else {
-            return Err(MemoryWaitError::NoBody);
-        };
-        // SAFETY: a body of the node that this thread runs is in the list while it runs, and `link`
-        // is borrowed that long (`around`). Where one thread runs several bodies (coroutines), one
-        // goes on at a time: no other one ends while this waits.
-        let link = unsafe { &*body.link };
-        link.wait(step).map_err(MemoryWaitError::Wait)
     }
 
     /// A step of an access.
     fn step(&self, access: &mut Access, out: &mut AnnexOutbox<'_>) -> AnnexStep {
         let mut inside = self.lock();
         let inside = &mut *inside;
-        let mut effects = self.effects(out);
+        let mut effects = self.effects(&[], out);
+        let Access {
+            thread,
+            address,
+            operation,
+            ..
+        } = *access;
+        let page = access.page();
         if !access.begun {
             access.begun = true;
-            access.is_stuck = inside.faults_again(access.instruction, access.page());
+            access.is_stuck = inside.faults_again(thread, access.instruction, page);
             // What lies before may stay while the thread waits, for whoever has what lies behind
             // and needs what lies before gives it up: so one of them goes on.
-            let page = access.page();
-            let machine = &mut inside.machine;
-            inside.kept.retain(|kept| {
-                let stays = *kept < page;
-                if !stays {
-                    machine.goes_on(*kept, &mut effects);
-                }
-                stays
-            });
+            inside.gives_up_kept(thread, |kept| kept >= page, &mut effects);
+        }
+        // Another thread has got the page and keeps it until its instruction is over.
+        let is_others = |kept: &Kept| kept.page == page && kept.thread != thread;
+        let is_kept = inside.kept.iter().any(is_others);
+        if is_kept {
+            access.asked = false;
         }
         if !access.asked {
-            let Access {
-                address, operation, ..
-            } = *access;
             let accessed = inside
                 .machine
                 .access(address, operation, true, &mut effects);
             if accessed != Accessed::Permitted {
                 access.asked = true;
                 let waits = inside.machine.state(address) == RequestState::Waits;
-                let faulted = u64::from(waits || !effects.out.is_silent());
+                let counts = !access.counted && (waits || !effects.out.is_silent());
+                access.counted |= counts;
+                let faulted = u64::from(counts);
                 match operation {
                     MemoryOperation::Write => effects.out.write_faults += faulted,
                     _ => effects.out.read_faults += faulted,
@@ -398,21 +417,23 @@ impl Memory {
             }
         }
         let state = match access.asked {
-            true => inside.machine.state(access.address),
+            true => inside.machine.state(address),
             false => RequestState::Over,
         };
-        if state == RequestState::Waits && effects.failed.is_none() {
-            inside.waits = Some((access.address, access.operation));
+        let waits = state == RequestState::Waits || is_kept && access.asked;
+        if waits && effects.failed.is_none() {
+            inside.waits.insert(thread, (address, operation));
             return AnnexStep::Waits;
         }
-        inside.waits = None;
+        inside.waits.remove(&thread);
         // A thread that has got a page and lost it before its instruction was made keeps the next
         // one until it is.
-        let keeps = access.asked && access.is_stuck && inside.kept.len() < MOST_KEPT;
+        let own = inside.kept.iter().filter(|kept| kept.thread == thread);
+        let keeps = access.asked && access.is_stuck && own.count() < MOST_KEPT;
         if keeps && state == RequestState::Over {
-            inside.kept.push(access.page());
+            inside.kept.push(Kept { thread, page });
         } else if access.asked {
-            inside.machine.goes_on(access.address, &mut effects);
+            inside.machine.goes_on(address, &mut effects);
         }
         access.faulted = match (effects.failed.take(), state) {
             (Some(cause), _) => Faulted::Refused(cause),
@@ -448,7 +469,8 @@ impl Faults for Memory {
             false => MemoryOperation::Read,
         };
         let mut access = Access::new(address, operation, instruction);
-        let waited = self.waits(&mut |out| self.step(&mut access, out));
+        let page = waits_for(address);
+        let waited = context::wait(self.threads(), page, &mut |out| self.step(&mut access, out));
         let faulted = waited.map(|()| access.faulted);
         match faulted {
             Ok(Faulted::Again) => {}
@@ -456,16 +478,16 @@ impl Faults for Memory {
             Ok(Faulted::Refused(cause)) => self.gives_up(place, writes, &cause),
             Err(cause) => self.gives_up(place, writes, &cause),
         }
-        !self.lock().kept.is_empty()
+        self.lock().keeps(access.thread)
     }
 
     fn stepped(&self) {
-        let waited = self.waits(&mut |out| {
+        // It does not wait.
+        let none = WaitsFor::Page(u64::MAX);
+        let waited = context::wait(self.threads(), none, &mut |out| {
             let inside = &mut *self.lock();
-            let mut effects = self.effects(out);
-            for page in inside.kept.drain(..) {
-                inside.machine.goes_on(page, &mut effects);
-            }
+            let mut effects = self.effects(&[], out);
+            inside.gives_up_kept(context::own_number(), |_| true, &mut effects);
             AnnexStep::Over
         });
         // Where the run has ended nobody waits for it.
@@ -475,11 +497,15 @@ impl Faults for Memory {
 
 /// An access that has faulted.
 struct Access {
+    /// The number of the thread.
+    thread: usize,
     address: u64,
     operation: MemoryOperation,
     instruction: usize,
     begun: bool,
     asked: bool,
+    /// It is counted as one that waits.
+    counted: bool,
     /// The same instruction faulted there before, and nothing else did meanwhile.
     is_stuck: bool,
     faulted: Faulted,
@@ -488,11 +514,13 @@ struct Access {
 impl Access {
     fn new(address: u64, operation: MemoryOperation, instruction: usize) -> Access {
         Access {
+            thread: context::own_number(),
             address,
             operation,
             instruction,
             begun: false,
             asked: false,
+            counted: false,
             is_stuck: false,
             faulted: Faulted::Again,
         }
@@ -501,18 +529,4 @@ impl Access {
     fn page(&self) -> u64 {
         self.address / MINIPAGE_PAGE * MINIPAGE_PAGE
     }
-}
-
-/// Why a thread cannot wait for memory.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum MemoryWaitError {
-    /// As the engine says.
-    #[error(transparent)]
-    Wait(#[from] AnnexWaitError),
-    /// The thread is none of the node's.
-    #[error("only the thread that runs the program of a node may touch its memory")]
-    NoBody,
-    /// The system refuses what is needed.
-    #[error(transparent)]
-    Refused(ProtocolError),
 }

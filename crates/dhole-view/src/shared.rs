@@ -10,7 +10,8 @@ use dhole_protocol::memory::{
     VIEW_BITS,
 };
 
-use crate::memory::{Memory, MemoryWaitError, NodeMemory};
+use crate::context::MemoryWaitError;
+use crate::memory::{Memory, NodeMemory};
 use crate::number::SharedNumber;
 
 /// Why memory cannot be had.
@@ -54,7 +55,8 @@ pub struct MemoryUsage {
     pub bytes: u64,
 }
 
-fn memory<'id>(w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
+/// The memory of a worker's node.
+pub(crate) fn memory<'id>(w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
     let annex = w.annex().ok_or(MemoryError::None)?;
     NodeMemory::of(annex).ok_or(MemoryError::None)
 }
@@ -237,7 +239,7 @@ impl<N: SharedNumber> SharedRow<N> {
     /// An access that cannot be made ends the process with exit code 70 and words that name the
     /// node, the address and the cause: there is no way back from within a load. So does one within
     /// a call of the runtime (an operation, an initialiser), and one by another thread than the
-    /// program's.
+    /// program's where nodes are simulated.
     ///
     /// # Errors
     /// [`MemoryError`]: the run has no memory, or not this.

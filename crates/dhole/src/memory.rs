@@ -35,17 +35,45 @@
 //!
 //! Between nodes all accesses, relaxed ones too, take place in one order that keeps each node's
 //! own (sequential consistency). Barriers, locks and operations on objects order them as well.
+//! Between threads of one node it is the processor's order, as Rust's atomics have it.
+//!
+//! # Threads
+//!
+//! Any thread of a node's process may touch the memory; [`threads::scope`] begins some. Where
+//! several need one minipage it comes once. A worker does not leave its thread:
+//!
+//! ```compile_fail,E0277
+//! # use dhole::memory::threads;
+//! # use dhole::Worker;
+//! fn program(w: &mut Worker<'_>) -> dhole::Result<()> {
+//!     threads::scope(w, |w, scope| scope.spawn(|| w.barrier()))??; // error: `Worker` in a thread
+//!     Ok(())
+//! }
+//! ```
+//!
+//! and memory is not touched when the run is over:
+//!
+//! ```compile_fail,E0521
+//! # use std::sync::atomic::Ordering::Relaxed;
+//! # use dhole::memory::SharedRow;
+//! # use dhole::Worker;
+//! fn program(w: &mut Worker<'_>, row: SharedRow<u64>) {
+//!     let cells = row.cells(w);
+//!     std::thread::spawn(|| cells[0].load(Relaxed)); // error: the thread may outlive the run
+//! }
+//! ```
 //!
 //! # Limits
 //!
-//! Only the thread that runs a node's program may touch the memory, and not within a call of the
-//! runtime (an operation, an initialiser). An access that cannot be made, for the run has ended or
-//! nothing is allocated there, ends the process with exit code 70: there is no way back from
-//! within a load. A loop that waits for another node's store calls
-//! [`Worker::pause`](crate::Worker::pause) in each turn, and so hears of the end of the run. A run
+//! Memory is not touched within a call of the runtime (an operation, an initialiser), and in a
+//! simulation only by the thread that runs the program. 4,096 threads of a node may wait. An access
+//! that cannot be made, for the run has ended or nothing is allocated there, ends the process with
+//! exit code 70: there is no way back from within a load. A loop that waits for another node's
+//! store calls [`Worker::pause`](crate::Worker::pause) in each turn, and so hears of the end of the run. A run
 //! that survives the loss of nodes has no raw memory. System calls do not fault: copy what they
 //! read or write (`EFAULT` otherwise).
 
+pub use dhole_view::threads;
 pub use dhole_view::{
     AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, SharedCell, SharedNumber,
     SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows, usage,

@@ -1,10 +1,12 @@
-//! Every interleaving of a worker that rests in the port and then computes, and of the thread that
-//! serves meanwhile. Nobody looks at a clock here: who sleeps for ever is found as a deadlock.
+//! Every interleaving of a worker that rests in the port and then computes, of the thread that
+//! serves meanwhile, and of another one that takes what it sees. Nobody looks at a clock here: who
+//! sleeps for ever is found as a deadlock.
 //!
 //! ```text
 //! worker:   rests in the port until it is woken; computes until another frame was taken; ends
 //! service:  does the worker rest? parks; is it in the runtime? backs off; sleeps in the port;
 //! takes others:   a frame, whose taker wakes the worker; one more when the worker computes
+//! another:  looks once, at any time, and takes what has come
 //! ```
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib model`
@@ -134,33 +136,52 @@ impl Shared {
     }
 }
 
-/// The first frame comes before the worker does, or at any time.
-fn hand_over(planted: Planted, at_any_time: bool) {
+/// When the first frame comes, and who may take it beside worker and service thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    /// Before the worker does.
+    Before,
+    /// At any time.
+    AtAnyTime,
+    /// Before the worker does, and another thread of the node, which never sleeps in the port,
+    /// looks at any time.
+    Helped,
+}
+
+fn hand_over(planted: Planted, first: First) {
     PLANTED.set(planted);
     let shared = Shared::new();
     let serving = shared.clone();
     let service = thread::spawn(move || serving.serve());
-    let sender = at_any_time.then(|| {
-        let sending = shared.clone();
-        thread::spawn(move || sending.port.send())
-    });
-    if sender.is_none() {
+    if first != First::AtAnyTime {
         shared.port.send();
     }
+    let other = (first != First::Before).then(|| {
+        let shared = shared.clone();
+        thread::spawn(move || match first {
+            First::Helped => shared.take(),
+            _ => shared.port.send(),
+        })
+    });
     shared.work();
-    for thread in [Some(service), sender].into_iter().flatten() {
+    for thread in [Some(service), other].into_iter().flatten() {
         thread.join().expect("a thread");
     }
 }
 
 #[test]
 fn nothing_is_left_lying_and_nobody_sleeps_on() {
-    explore(4, || hand_over(Planted::Nothing, false));
+    explore(4, || hand_over(Planted::Nothing, First::Before));
 }
 
 #[test]
 fn nor_when_frames_come_at_any_time() {
-    explore(2, || hand_over(Planted::Nothing, true));
+    explore(2, || hand_over(Planted::Nothing, First::AtAnyTime));
+}
+
+#[test]
+fn nor_when_another_thread_takes_frames() {
+    explore(2, || hand_over(Planted::Nothing, First::Helped));
 }
 
 /// Each deadlocks, which the test that follows on it wants.
@@ -169,7 +190,7 @@ macro_rules! caught {
         #[test]
         #[ignore = "it deadlocks, which the next test wants"]
         fn $planted() {
-            explore(4, || hand_over(Planted::$mistake, false));
+            explore(4, || hand_over(Planted::$mistake, First::Before));
         }
 
         #[test]

@@ -368,6 +368,29 @@ impl Processes {
         self.post_all(receivers, &mut out);
     }
 
+    /// Another thread than the worker waits until `done`, for as long as a worker spins. It takes
+    /// what it sees, which another thread may take as well, and leaves it to the worker and the
+    /// service thread to sleep in the port. Whether it is done.
+    pub(super) fn help_until(&self, receivers: &Receivers<'_>, done: &dyn Fn() -> bool) -> bool {
+        let progress = &self.progress;
+        let (began, spin) = (self.since_made(), progress.how().spin);
+        loop {
+            for _ in 0..PEEKS {
+                if done() {
+                    return true;
+                }
+                if self.port.peek() {
+                    self.take_what_came(receivers);
+                }
+                std::hint::spin_loop();
+            }
+            if self.since_made() - began >= spin {
+                return done();
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Polls for about half a microsecond, until something has come.
     #[inline]
     fn spin(&self, peeked: &mut u32, poll: &mut dyn FnMut() -> Found) -> Found {

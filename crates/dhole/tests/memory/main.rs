@@ -1,14 +1,26 @@
 //! Raw memory, from a program's side.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[path = "../processes/cluster.rs"]
+mod cluster;
 mod ending;
 mod litmus;
+mod programs;
+mod threads;
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use dhole::memory::{self, MemoryError, MemorySettings};
 use dhole::sim::Settings;
 use dhole::{Config, MessageKind, Run, Worker};
+
+/// What a started process does; nothing where the tests themselves run.
+#[test]
+fn as_one_node() {
+    if let Ok(name) = std::env::var(cluster::PROGRAM) {
+        std::process::exit(programs::run(&name));
+    }
+}
 
 fn config(nodes: usize) -> Config {
     Config::nodes(nodes).memory(MemorySettings::default())

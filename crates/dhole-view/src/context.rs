@@ -1,0 +1,186 @@
+//! Which node a thread belongs to, and how it waits there.
+
+use std::cell::{Cell, RefCell};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dhole_node::{AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError};
+
+use dhole_protocol::ProtocolError;
+
+use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
+
+/// Why a thread cannot wait for memory.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum MemoryWaitError {
+    /// As the engine says.
+    #[error(transparent)]
+    Wait(#[from] AnnexWaitError),
+    /// The program of the node has ended.
+    #[error("the program of the node does not run any more")]
+    NoBody,
+    /// More threads of the node would wait than there is room for.
+    #[error("{MOST_WAITERS} threads of the node wait already")]
+    Waiters,
+    /// The system refuses what is needed.
+    #[error(transparent)]
+    Refused(ProtocolError),
+}
+
+/// The memory of a node, as threads know it: its address, and how they wait for it.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeThreads<'a> {
+    pub memory: *const (),
+    pub waiters: &'a Waiters,
+}
+
+/// A body that this thread runs: of a node's program, or of a thread beside it.
+#[derive(Clone, Copy)]
+pub(crate) struct Body {
+    pub memory: *const (),
+    link: Link,
+    /// It is no worker of the node.
+    is_beside: bool,
+    /// A place on the stack of the body, which is above all that the body calls.
+    frame: usize,
+}
+
+/// How the threads of a node wait, as long as its program runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Link(*const dyn AnnexLink);
+
+// SAFETY: an address of what any thread may use (`AnnexLink` is `Sync`). Who follows it argues that
+// it is there.
+unsafe impl Send for Link {}
+
+// SAFETY: as above.
+unsafe impl Sync for Link {}
+
+impl Link {
+    /// # Safety
+    /// The body of the worker whose link it is does not end meanwhile.
+    pub unsafe fn with<R>(self, f: impl FnOnce(&dyn AnnexLink) -> R) -> R {
+        // SAFETY: the body borrows it (`run`), by the caller's promise.
+        f(unsafe { &*self.0 })
+    }
+}
+
+thread_local! {
+    static BODIES: RefCell<Vec<Body>> = const { RefCell::new(Vec::new()) };
+    /// Something of which each thread has its own.
+    static OWN: Cell<u8> = const { Cell::new(0) };
+}
+
+/// A number that no other thread has as long as this one lives.
+pub(crate) fn own_number() -> usize {
+    OWN.with(|own| std::ptr::from_ref(own).addr())
+}
+
+/// The bodies of workers that are on, on any thread: by these wait threads of which dhole knows
+/// nothing.
+static WORKERS: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
+
+struct Worker {
+    /// The address of its memory.
+    memory: usize,
+    link: Link,
+    frame: usize,
+}
+
+fn workers() -> MutexGuard<'static, Vec<Worker>> {
+    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a body out of the lists, by unwinding too.
+struct Leaves(usize);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        workers().retain(|worker| worker.frame != self.0);
+        BODIES.with_borrow_mut(|bodies| {
+            if let Some(place) = bodies.iter().rposition(|body| body.frame == self.0) {
+                bodies.remove(place);
+            }
+        });
+    }
+}
+
+/// Runs a body of a node on this thread, which may wait by `link` meanwhile.
+pub(crate) fn run(
+    memory: *const (),
+    link: &dyn AnnexLink,
+    is_beside: bool,
+    body: &mut dyn FnMut(),
+) {
+    let mark = 0_u8;
+    let frame = std::ptr::from_ref(&mark).addr();
+    // SAFETY: only the lifetime changes. The pointer is in the list until `_leaves` is dropped, and
+    // so no longer than `link` is borrowed.
+    let link: &'static dyn AnnexLink = unsafe { std::mem::transmute(link) };
+    let of = Body {
+        memory,
+        link: Link(link),
+        is_beside,
+        frame,
+    };
+    BODIES.with_borrow_mut(|bodies| bodies.push(of));
+    if !is_beside {
+        let worker = Worker {
+            memory: memory.addr(),
+            link: of.link,
+            frame,
+        };
+        workers().push(worker);
+    }
+    let _leaves = Leaves(frame);
+    body();
+    std::hint::black_box(&mark);
+}
+
+/// Waits as this thread can for something of this memory.
+///
+/// # Errors
+/// [`MemoryWaitError`]
+pub(crate) fn wait(
+    NodeThreads { memory, waiters }: NodeThreads<'_>,
+    waits_for: WaitsFor,
+    step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+) -> Result<(), MemoryWaitError> {
+    let (link, is_beside) = link_of(memory).ok_or(MemoryWaitError::NoBody)?;
+    // SAFETY: a body of the node is in one of the lists while it runs, and `link` is borrowed that
+    // long (`run`). It does not end meanwhile: this thread runs it, or is borrowing what is
+    // borrowed from the worker, or is one for which the body waits (`threads`). Where one thread
+    // runs several bodies (coroutines), one goes on at a time: no other one ends while this waits.
+    unsafe {
+        link.with(|link| {
+            if !is_beside {
+                return Ok(link.wait(step)?);
+            }
+            let waits = waiters.begin(waits_for);
+            let waits = waits.ok_or(MemoryWaitError::Waiters)?;
+            Ok(link.wait_beside(waits.waiter(), step)?)
+        })
+    }
+}
+
+/// The link of the worker whose body this thread runs.
+pub(crate) fn link_of_worker(memory: *const ()) -> Option<Link> {
+    link_of(memory)
+        .filter(|(_, is_beside)| !is_beside)
+        .map(|(link, _)| link)
+}
+
+/// How this thread waits for something of this memory, and whether beside the worker.
+fn link_of(memory: *const ()) -> Option<(Link, bool)> {
+    let bodies = BODIES.try_with(|bodies| {
+        let bodies = bodies.try_borrow().ok()?;
+        let mut own = bodies.iter().rev();
+        let body = own.find(|body| body.memory == memory)?;
+        Some((body.link, body.is_beside))
+    });
+    bodies.ok().flatten().or_else(|| {
+        let workers = workers();
+        let mut of = workers.iter();
+        let worker = of.find(|it| it.memory == memory.addr())?;
+        Some((worker.link, true))
+    })
+}
