@@ -69,9 +69,9 @@
 //! simulation only by the thread that runs the program. 4,096 threads of a node may wait. An access
 //! that cannot be made, for the run has ended or nothing is allocated there, ends the process with
 //! exit code 70: there is no way back from within a load. A loop that waits for another node's
-//! store calls [`Worker::pause`](crate::Worker::pause) in each turn, and so hears of the end of the run. A run
-//! that survives the loss of nodes has no raw memory. System calls do not fault: copy what they
-//! read or write (`EFAULT` otherwise).
+//! store calls [`Worker::pause`](crate::Worker::pause) in each turn, and so hears of the end of the
+//! run. A run that survives the loss of nodes has no raw memory. System calls do not fault: copy
+//! what they read or write (`EFAULT` otherwise).
 
 pub use dhole_view::threads;
 pub use dhole_view::{
