@@ -2,6 +2,7 @@
 //! always open, for the runtime.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -9,10 +10,28 @@ use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
 
 use crate::catcher::{Catcher, CatcherKind, Protection};
 
+/// Where a memory lies in the addresses of its process.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Placed {
+    /// Where the views begin: at an address of the system's choice unless given.
+    pub base: Option<usize>,
+    /// Whole pages of the process that are a part of the memory, each range behind the one before
+    /// from offset 0 on. The first view shows them there and nowhere else.
+    pub globals: Vec<Range<usize>>,
+}
+
+impl Placed {
+    /// Bytes of all globals.
+    pub fn globals_bytes(&self) -> usize {
+        self.globals.iter().map(Range::len).sum()
+    }
+}
+
 /// The views of one memory object, in one piece of the space of addresses. The last is the
 /// privileged one.
 pub(crate) struct Arena {
     base: NonNull<u8>,
+    placed: Placed,
     /// Bytes of each view.
     bytes: usize,
     /// Views of the program.
@@ -30,6 +49,14 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: `new` mapped so many bytes there, and whoever refers to them borrows this.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.all_bytes()) };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        for range in &self.placed.globals {
+            let at = std::ptr::without_provenance_mut(range.start);
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: `show_globals` mapped the memory object there. What comes after the run
+            // (destructors of the program) finds memory there, and zeros in it.
+            unsafe { libc::mmap(at, range.len(), protection, flags, -1, 0) };
+        }
     }
 }
 
@@ -50,7 +77,12 @@ fn mapped(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
 impl Arena {
     /// A memory object of so many bytes, whole pages, with so many views of the program, all of
     /// them closed.
-    pub fn new(bytes: u64, views: usize, kind: CatcherKind) -> io::Result<Arena> {
+    pub fn new(
+        bytes: u64,
+        views: usize,
+        kind: CatcherKind,
+        base: Option<usize>,
+    ) -> io::Result<Arena> {
         assert!(bytes.is_multiple_of(MINIPAGE_PAGE) && bytes <= 1 << VIEW_BITS);
         // SAFETY: the name is a string; the result is a new descriptor, or -1.
         let file = unsafe {
@@ -65,12 +97,24 @@ impl Arena {
         let catcher = Catcher::new(kind)?;
         let all = bytes as usize * (views + 1);
         let reserves = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: at an address of the system's choice, so it touches nothing else.
-        let base = mapped(unsafe {
-            libc::mmap(std::ptr::null_mut(), all, libc::PROT_NONE, reserves, -1, 0)
-        })?;
+        let (wanted, fixed) = match base {
+            Some(base) => (base, libc::MAP_FIXED_NOREPLACE),
+            None => (0, 0),
+        };
+        let at = std::ptr::without_provenance_mut(wanted);
+        // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
+        // touches nothing else.
+        let base = mapped(unsafe { libc::mmap(at, all, libc::PROT_NONE, reserves | fixed, -1, 0) });
+        let base = match base {
+            Err(cause) if wanted != 0 => {
+                let why = format!("{all} bytes at {wanted:#x}, as in all processes: {cause}");
+                return Err(io::Error::new(cause.kind(), why));
+            }
+            mapped => mapped?,
+        };
         let arena = Arena {
             base,
+            placed: Placed::default(),
             bytes: bytes as usize,
             views,
             catcher,
@@ -109,6 +153,86 @@ impl Arena {
         }
     }
 
+    /// Makes globals of the process a part of the memory, all of them closed. Where `keeps` says
+    /// so the memory gets the bytes that are there.
+    ///
+    /// # Safety
+    /// The ranges are whole pages that the process has mapped, that are the program's own, and of
+    /// which no Rust reference exists. No thread accesses them while this runs.
+    pub unsafe fn show_globals(&mut self, globals: &[Range<usize>], keeps: bool) -> io::Result<()> {
+        let protection = self.catcher.closed();
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let mut offset = 0;
+        for range in globals {
+            let bytes = range.len();
+            let whole = |at: usize| (at as u64).is_multiple_of(MINIPAGE_PAGE);
+            assert!(whole(range.start) && whole(range.end) && offset + bytes <= self.bytes);
+            let at = std::ptr::with_exposed_provenance_mut::<u8>(range.start);
+            if keeps {
+                // SAFETY: the caller's: the bytes are mapped and not accessed meanwhile.
+                unsafe { self.keep_bytes(at, offset, bytes) };
+            }
+            // SAFETY: as many pages as the caller names, which are the program's; the object is at
+            // least as long, by the test above.
+            unsafe {
+                let (file, from) = (self.file.as_raw_fd(), offset as libc::off_t);
+                mapped(libc::mmap(at.cast(), bytes, protection, flags, file, from))?;
+                checked(libc::madvise(at.cast(), bytes, libc::MADV_DONTFORK))?;
+            }
+            self.placed.globals.push(range.clone());
+            let at = NonNull::new(at).expect("globals are not at address zero");
+            self.catcher.watch(at, bytes)?;
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Copies pages into the memory object, but those of zeros, which it has already.
+    ///
+    /// # Safety
+    /// So many bytes, whole pages, are mapped there, and not accessed meanwhile.
+    unsafe fn keep_bytes(&self, from: *const u8, offset: usize, bytes: usize) {
+        // SAFETY: within the privileged view, by the test of the caller.
+        let to = unsafe { self.view_at(self.views).add(offset) };
+        let page = MINIPAGE_PAGE as usize;
+        for at in (0..bytes).step_by(page) {
+            // SAFETY: the page is mapped, and nothing writes it meanwhile (the caller's). The two
+            // do not overlap: one is the program's, the other the memory object's.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(from.add(at), page);
+                if bytes.iter().any(|byte| *byte != 0) {
+                    std::ptr::copy_nonoverlapping(from.add(at), to.as_ptr().add(at), page);
+                }
+            }
+        }
+    }
+
+    /// The offset of a place in the globals, if it is one.
+    fn offset_in_globals(&self, place: usize) -> Option<usize> {
+        let mut before = 0;
+        for range in &self.placed.globals {
+            if range.contains(&place) {
+                return Some(before + place - range.start);
+            }
+            before += range.len();
+        }
+        None
+    }
+
+    /// Where so many bytes from an offset of the first view on are among the globals, if they are.
+    fn place_in_globals(&self, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
+        let mut before = 0;
+        for range in &self.placed.globals {
+            let end = before + range.len();
+            if (before..end).contains(&offset) && offset + bytes <= end {
+                let place = range.start + offset - before;
+                return NonNull::new(std::ptr::with_exposed_provenance_mut(place));
+            }
+            before = end;
+        }
+        None
+    }
+
     fn all_bytes(&self) -> usize {
         self.bytes * (self.views + 1)
     }
@@ -125,14 +249,18 @@ impl Arena {
         self.catcher.name()
     }
 
-    /// The addresses at which the program's views are.
-    pub fn program_views(&self) -> std::ops::Range<usize> {
+    /// The addresses at which the program's views are, and its globals.
+    pub fn program_views(&self) -> impl Iterator<Item = Range<usize>> {
         let base = self.base.addr().get();
-        base..base + self.bytes * self.views
+        let views = base..base + self.bytes * self.views;
+        std::iter::once(views).chain(self.placed.globals.iter().cloned())
     }
 
     /// The protocol's address of a place in the views of the program, if it is one.
     pub fn address_of(&self, place: usize) -> Option<u64> {
+        if let Some(offset) = self.offset_in_globals(place) {
+            return Some(offset as u64);
+        }
         let within = place.checked_sub(self.base.addr().get())?;
         let (view, offset) = (within / self.bytes, within % self.bytes);
         (view < self.views).then_some(((view as u64) << VIEW_BITS) | offset as u64)
@@ -145,6 +273,9 @@ impl Arena {
         let view = (address >> VIEW_BITS) as usize;
         if view >= self.views || bytes > self.bytes || offset > self.bytes - bytes {
             return None;
+        }
+        if view == 0 && offset < self.placed.globals_bytes() {
+            return self.place_in_globals(offset, bytes);
         }
         // SAFETY: within the view, by the test above.
         Some(unsafe { self.view_at(view).add(offset) })

@@ -15,6 +15,7 @@
 //! | `arena` | the memory object and its views |
 //! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
 //! | `fault` | the signal handlers |
+//! | `program` | memory at the same addresses in all processes, globals included |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
 //! | `context` | which node a thread belongs to, and how it waits |
 //! | `shared` | what programs see |
@@ -30,12 +31,14 @@ mod context;
 mod fault;
 mod memory;
 mod number;
+mod program;
 mod settings;
 mod shared;
 pub mod threads;
 mod waiters;
 
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
+pub use program::{ProgramMemory, RawMemory};
 pub use settings::MemorySettings;
 pub use shared::{
     MemoryError, MemoryUsage, SharedCell, SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows,

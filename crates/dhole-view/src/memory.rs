@@ -15,7 +15,7 @@ use dhole_protocol::memory::{
     Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
 };
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Placed};
 use crate::catcher::{CatcherKind, Protection};
 use crate::context::{self, MemoryWaitError, NodeThreads};
 use crate::fault::{self, Faults, Registration};
@@ -30,8 +30,8 @@ const MOST_KEPT: usize = 4;
 
 /// A node's memory, as its run has it.
 pub(crate) struct NodeMemory {
-    // Before the memory, which it names.
-    _registration: Registration,
+    // Before the memory, which they name.
+    _registrations: Vec<Registration>,
     memory: Box<Memory>,
 }
 
@@ -173,7 +173,9 @@ impl NodeMemory {
         nodes: usize,
         here: usize,
         settings: MemorySettings,
+        placed: &Placed,
     ) -> io::Result<NodeMemory> {
+        settings.check(nodes, here)?;
         let kind = CatcherKind::choose()?;
         fault::install(kind.signal())?;
         let bytes = settings.bytes_of(here);
@@ -183,17 +185,30 @@ impl NodeMemory {
             kept: Vec::with_capacity(MOST_KEPT),
             waits: BTreeMap::new(),
         };
-        let memory = Box::new(Memory {
+        let mut memory = Box::new(Memory {
             node,
-            arena: Arena::new(bytes, settings.views, kind)?,
+            arena: Arena::new(bytes, settings.views, kind, placed.base)?,
             waiters: Waiters::new(),
             inside: Mutex::new(inside),
         });
+        let globals = &placed.globals;
+        let is_first = node.index() == 0;
+        let pages = placed.globals_bytes() as u64 / MINIPAGE_PAGE;
+        if is_first && pages > 0 {
+            let run = memory.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE);
+            let run = run.map_err(io::Error::other)?;
+            assert_eq!(run.at, 0, "globals are the first that node 0 allocates");
+        }
+        // SAFETY: whoever places globals says that they are the program's, and that no thread
+        // accesses them now (`ProgramMemory::new`).
+        unsafe { memory.arena.show_globals(globals, is_first)? };
+        let of: *const Memory = &raw const *memory;
         let views = memory.arena.program_views();
-        // SAFETY: the box keeps the memory where it is, and is dropped after the registration.
-        let registration = unsafe { Registration::new(&raw const *memory, views)? };
+        // SAFETY: the box keeps the memory where it is, and is dropped after the registrations.
+        let registrations = views.map(|views| unsafe { Registration::new(of, views) });
+        let registrations = registrations.collect::<io::Result<_>>()?;
         Ok(NodeMemory {
-            _registration: registration,
+            _registrations: registrations,
             memory,
         })
     }
@@ -208,21 +223,7 @@ impl NodeMemory {
 
 impl AnnexMaker for MemorySettings {
     fn make(&self, node: NodeId, nodes: usize, here: usize) -> io::Result<Box<dyn Annex>> {
-        let MemorySettings { views, bytes } = *self;
-        let has_views = (1..=MemorySettings::MOST_VIEWS).contains(&views);
-        let has_page_each = has_views && self.bytes_of(here) / MINIPAGE_PAGE >= nodes as u64;
-        if !has_page_each || bytes > MemorySettings::MOST_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "{bytes} bytes in {views} views for {nodes} nodes, where there may be 1 to {} \
-                     views, and a page for each node to {} bytes",
-                    MemorySettings::MOST_VIEWS,
-                    MemorySettings::MOST_BYTES
-                ),
-            ));
-        }
-        let memory = NodeMemory::new(node, nodes, here, *self)?;
+        let memory = NodeMemory::new(node, nodes, here, *self, &Placed::default())?;
         Ok(Box::new(memory))
     }
 }

@@ -1,5 +1,7 @@
 //! The settings of a run's memory.
 
+use std::io;
+
 use dhole_protocol::memory::MINIPAGE_PAGE;
 
 /// How much raw memory a run has: the only things that are set when it starts (MultiView,
@@ -37,5 +39,24 @@ impl MemorySettings {
         let views = (here * (self.views + 1)) as u64;
         let most = (1 << MemorySettings::ADDRESS_BITS) / views;
         self.bytes.min(most) / MINIPAGE_PAGE * MINIPAGE_PAGE
+    }
+
+    /// Refuses what no run can have of `nodes` nodes, so many of them in one process.
+    pub(crate) fn check(self, nodes: usize, here: usize) -> io::Result<()> {
+        let MemorySettings { views, bytes } = self;
+        let has_views = (1..=MemorySettings::MOST_VIEWS).contains(&views);
+        let has_page_each = has_views && self.bytes_of(here) / MINIPAGE_PAGE >= nodes as u64;
+        if has_page_each && bytes <= MemorySettings::MOST_BYTES {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "{bytes} bytes in {views} views for {nodes} nodes, where there may be 1 to {} \
+                 views, and a page for each node to {} bytes",
+                MemorySettings::MOST_VIEWS,
+                MemorySettings::MOST_BYTES
+            ),
+        ))
     }
 }

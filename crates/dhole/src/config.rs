@@ -196,13 +196,15 @@ impl Config {
         self
     }
 
-    /// Gives the run raw memory ([`memory`](crate::memory)): none unless set.
+    /// Gives the run raw memory ([`memory`](crate::memory)): none unless set. The argument is
+    /// [`MemorySettings`](crate::memory::MemorySettings), or
+    /// [`ProgramMemory`](crate::memory::ProgramMemory) where addresses are alike on all nodes.
     ///
     /// Where the system lacks what that needs, the run fails with [`RunError::Start`] before it
     /// starts. A run that survives losses has none, nor one under the detector `vm`
     /// ([`ConfigError::MemoryDoesNotSurvive`], [`ConfigError::VmAndMemory`]).
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-    pub fn memory(mut self, memory: crate::memory::MemorySettings) -> Config {
+    pub fn memory(mut self, memory: impl AnnexMaker + 'static) -> Config {
         self.annex = Some(Arc::new(memory));
         self
     }

@@ -75,6 +75,6 @@
 
 pub use dhole_view::threads;
 pub use dhole_view::{
-    AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, SharedCell, SharedNumber,
-    SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows, usage,
+    AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory,
+    SharedCell, SharedNumber, SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows, usage,
 };

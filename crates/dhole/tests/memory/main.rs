@@ -4,6 +4,7 @@
 #[path = "../processes/cluster.rs"]
 mod cluster;
 mod ending;
+mod globals;
 mod litmus;
 mod programs;
 mod threads;

@@ -1,0 +1,103 @@
+//! Memory that lies at the same addresses in all processes of a run, and of which the globals of
+//! the program are a part: what programs in C need, whose pointers are addresses.
+
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use dhole_model::NodeId;
+use dhole_node::{Annex, AnnexMaker, Worker};
+use dhole_protocol::memory::{MINIPAGE_PAGE, MinipageRun};
+
+use crate::arena::Placed;
+use crate::memory::{Memory, NodeMemory};
+use crate::settings::MemorySettings;
+use crate::shared::{MemoryError, memory};
+
+/// Raw memory at the same addresses in all processes, with globals of the program in it.
+///
+/// Each process has one node. The globals are minipages of a page each; node 0 manages them, and
+/// has their values when the run starts.
+#[derive(Clone, Debug)]
+pub struct ProgramMemory {
+    settings: MemorySettings,
+    placed: Placed,
+}
+
+impl ProgramMemory {
+    /// Memory that begins at `base`, and globals at these addresses, whole pages.
+    ///
+    /// # Safety
+    /// The ranges are mapped in this process, and nothing but the program's own variables lies
+    /// there: no Rust reference to them exists while a run has the memory. While a run starts, no
+    /// thread accesses them. After it they are zero.
+    pub unsafe fn new(
+        settings: MemorySettings,
+        base: usize,
+        globals: Vec<Range<usize>>,
+    ) -> ProgramMemory {
+        let placed = Placed {
+            base: Some(base),
+            globals,
+        };
+        ProgramMemory { settings, placed }
+    }
+}
+
+impl AnnexMaker for ProgramMemory {
+    fn make(&self, node: NodeId, nodes: usize, here: usize) -> io::Result<Box<dyn Annex>> {
+        if here != 1 {
+            let why = format!(
+                "{here} nodes in one process, where the addresses of one only can be those of the \
+                 others: run it by `dhole run`"
+            );
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        let memory = NodeMemory::new(node, nodes, here, self.settings, &self.placed)?;
+        Ok(Box::new(memory))
+    }
+}
+
+/// A node's raw memory by addresses.
+#[derive(Clone, Copy)]
+pub struct RawMemory<'id>(&'id Memory);
+
+impl<'id> RawMemory<'id> {
+    /// The memory of this node.
+    ///
+    /// # Errors
+    /// [`MemoryError::None`]
+    pub fn of(w: &Worker<'id>) -> Result<RawMemory<'id>, MemoryError> {
+        memory(w).map(RawMemory)
+    }
+
+    /// Allocates so many zeros, a minipage, or a minipage for each page where they are more than
+    /// that. They begin at a multiple of `align`, a power of two up to a page. This node manages
+    /// them.
+    ///
+    /// # Errors
+    /// [`MemoryError::Refused`]: there is no more room, or no such size.
+    pub fn allocate(self, bytes: usize, align: usize) -> Result<NonNull<u8>, MemoryError> {
+        let (bytes, align) = (bytes as u64, align as u64);
+        let run = match bytes {
+            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align)?,
+            _ => {
+                let pages = bytes.div_ceil(MINIPAGE_PAGE);
+                self.0.allocate(pages, MINIPAGE_PAGE, align)?
+            }
+        };
+        Ok(self.place(run, bytes as usize))
+    }
+
+    fn place(self, run: MinipageRun, bytes: usize) -> NonNull<u8> {
+        let place = self.0.arena.place_of(run.at, bytes);
+        place.expect("what was allocated is in the views of the program")
+    }
+
+    /// Whether some of so many bytes from an address on are in the memory.
+    pub fn meets(self, at: usize, bytes: usize) -> bool {
+        let end = at.saturating_add(bytes);
+        let mut all = self.0.arena.program_views();
+        all.any(|views| at < views.end && views.start < end)
+    }
+}

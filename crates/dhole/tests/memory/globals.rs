@@ -1,0 +1,88 @@
+//! Memory at fixed addresses, with pages of the program's own in it.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use dhole::memory::{MemorySettings, ProgramMemory, RawMemory};
+use dhole::{Config, RunError};
+
+const PAGE: usize = 4096;
+
+/// Pages of zeros that no other test has.
+fn pages(count: usize) -> Range<usize> {
+    // SAFETY: at an address of the system's choice.
+    let at = unsafe {
+        let (read, write) = (rustix::mm::ProtFlags::READ, rustix::mm::ProtFlags::WRITE);
+        let private = rustix::mm::MapFlags::PRIVATE;
+        rustix::mm::mmap_anonymous(std::ptr::null_mut(), count * PAGE, read | write, private)
+    };
+    let start = at.expect("pages").expose_provenance();
+    start..start + count * PAGE
+}
+
+fn cell<'a>(at: usize) -> &'a AtomicU64 {
+    // SAFETY: within pages that stay mapped, aligned for the number.
+    unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at)) }
+}
+
+fn config(base: usize, globals: Vec<Range<usize>>) -> Config {
+    let settings = MemorySettings {
+        views: 4,
+        bytes: 1 << 30,
+    };
+    // SAFETY: the pages are this test's own, and accessed by atomics alone.
+    Config::nodes(1).memory(unsafe { ProgramMemory::new(settings, base, globals) })
+}
+
+#[test]
+fn globals_keep_their_values_and_are_accessed_where_they_are() {
+    let (some, zeros) = (pages(3), pages(2));
+    cell(some.start + PAGE + 8).store(17, Relaxed);
+    let base = 0x10_0000_0000;
+    let run = config(base, vec![some.clone(), zeros.clone()]).run(|w| {
+        let raw = RawMemory::of(w)?;
+        let small = raw.allocate(100, 16)?.addr().get();
+        let large = raw.allocate(3 * PAGE + 1, 16)?.addr().get();
+        assert!(raw.meets(zeros.end - 1, 1) && raw.meets(some.start - 1, 2));
+        assert!(!raw.meets(0, 8) && raw.meets(large, 1));
+        // Behind the globals, in the first view.
+        assert_eq!((small, large), (base + 5 * PAGE, base + 6 * PAGE));
+        for (at, value) in [(some.start + PAGE + 8, 17), (zeros.end - 8, 0), (large, 0)] {
+            assert_eq!(cell(at).swap(value + 1, Relaxed), value, "{at:#x}");
+        }
+        let last = cell(large + 3 * PAGE);
+        last.store(5, Relaxed);
+        Ok(cell(some.start + PAGE + 8).load(Relaxed) + last.load(Relaxed))
+    });
+    let run = run.unwrap();
+    assert_eq!(run.value, 23);
+    assert!(
+        run.report
+            .total()
+            .by_kind
+            .iter()
+            .all(|(_, sent)| sent.messages == 0)
+    );
+    // What comes after the run finds memory there.
+    assert_eq!(cell(some.start + PAGE + 8).load(Relaxed), 0);
+}
+
+#[test]
+fn an_address_that_is_taken_and_several_nodes_in_a_process_are_refused() {
+    let refusal = |run: Result<(), RunError>| run.unwrap_err().to_string();
+    let taken = pages(4);
+    let run = config(taken.start, Vec::new()).run(|_| Ok(()));
+    let said = refusal(run.map(|run| run.value));
+    let address = format!("{:#x}", taken.start);
+    assert!(
+        said.contains(&address) && said.contains("raw memory"),
+        "{said}"
+    );
+    let two = config(0x20_0000_0000, Vec::new());
+    let said = refusal(
+        two.simulate(dhole::sim::Settings::fixed_cost(2), |_| Ok(()))
+            .map(|_| ()),
+    );
+    assert!(said.contains("2 nodes in one process"), "{said}");
+}
