@@ -57,6 +57,16 @@ pub enum MessageKind {
     MemoryGone,
     /// The reply to a push of a minipage of which the node has no copy any more.
     MemoryDropped,
+    /// About a lock of threads: a request, or the lock.
+    ThreadLock,
+    /// About a barrier of threads: arrivals, or that they go on.
+    ThreadBarrier,
+    /// About a condition of threads.
+    ThreadCondition,
+    /// About a semaphore of threads.
+    ThreadSemaphore,
+    /// Begins a thread of a node, or is about its end.
+    ThreadStart,
     /// Asks a lock's manager for the lock.
     LockRequest,
     /// Carries a request from the manager to the last holder.
@@ -94,6 +104,8 @@ pub enum MessageKind {
     /// Follows the edges of the wait-for graph in search of a cycle, or asks whether all nodes
     /// wait.
     Probe,
+    /// Follows threads that wait for each other.
+    ThreadProbe,
     /// Asks a node for the line where it wrote an object that another node wrote too.
     WhereWritten,
     /// Answers `WhereWritten`.
@@ -106,7 +118,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 47] = [
+    pub const ALL: [MessageKind; 53] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -132,6 +144,11 @@ impl MessageKind {
         MessageKind::MemoryAck,
         MessageKind::MemoryGone,
         MessageKind::MemoryDropped,
+        MessageKind::ThreadLock,
+        MessageKind::ThreadBarrier,
+        MessageKind::ThreadCondition,
+        MessageKind::ThreadSemaphore,
+        MessageKind::ThreadStart,
         MessageKind::LockRequest,
         MessageKind::LockForward,
         MessageKind::LockGrant,
@@ -150,6 +167,7 @@ impl MessageKind {
         MessageKind::Ordered,
         MessageKind::Digests,
         MessageKind::Probe,
+        MessageKind::ThreadProbe,
         MessageKind::WhereWritten,
         MessageKind::WrittenAt,
         MessageKind::Deadlock,
@@ -164,6 +182,7 @@ impl MessageKind {
             self,
             MessageKind::Digests
                 | MessageKind::Probe
+                | MessageKind::ThreadProbe
                 | MessageKind::WhereWritten
                 | MessageKind::WrittenAt
                 | MessageKind::Deadlock
@@ -199,6 +218,11 @@ impl MessageKind {
             MessageKind::MemoryAck => "memory_ack",
             MessageKind::MemoryGone => "memory_gone",
             MessageKind::MemoryDropped => "memory_dropped",
+            MessageKind::ThreadLock => "thread_lock",
+            MessageKind::ThreadBarrier => "thread_barrier",
+            MessageKind::ThreadCondition => "thread_condition",
+            MessageKind::ThreadSemaphore => "thread_semaphore",
+            MessageKind::ThreadStart => "thread_start",
             MessageKind::LockRequest => "lock_request",
             MessageKind::LockForward => "lock_forward",
             MessageKind::LockGrant => "lock_grant",
@@ -217,6 +241,7 @@ impl MessageKind {
             MessageKind::Ordered => "ordered",
             MessageKind::Digests => "digests",
             MessageKind::Probe => "probe",
+            MessageKind::ThreadProbe => "thread_probe",
             MessageKind::WhereWritten => "where_written",
             MessageKind::WrittenAt => "written_at",
             MessageKind::Deadlock => "deadlock",

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use dhole_model::{NodeId, Work};
 use dhole_net::{Payload, PayloadPool};
-use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::MemoryMessage;
+use dhole_protocol::memory::sync::ThreadMessage;
+use dhole_protocol::{Message, ProtocolError};
 use thiserror::Error;
 
 /// One node's annex.
@@ -26,6 +27,17 @@ pub trait Annex: Any + Send + Sync {
         from: NodeId,
         message: MemoryMessage,
         payload: &[u8],
+        out: &mut AnnexOutbox<'_>,
+    ) -> Result<(), ProtocolError>;
+
+    /// Takes a message about threads of nodes.
+    ///
+    /// # Errors
+    /// As [`deliver`](Annex::deliver).
+    fn deliver_threads(
+        &self,
+        from: NodeId,
+        message: ThreadMessage,
         out: &mut AnnexOutbox<'_>,
     ) -> Result<(), ProtocolError>;
 
@@ -52,7 +64,11 @@ pub trait AnnexMaker: Debug + Send + Sync {
 /// What an annex sends, and what happened, in one step.
 pub struct AnnexOutbox<'a> {
     pool: &'a PayloadPool,
-    pub(crate) messages: Vec<(NodeId, MemoryMessage, Payload)>,
+    /// The node's clock, in nanoseconds; in what comes of a message it stands still.
+    pub now_ns: u64,
+    /// How long a thread waits before it looks why, in nanoseconds.
+    pub patience_ns: u64,
+    pub(crate) messages: Vec<(NodeId, Message, Payload)>,
     /// Accesses of the program that faulted to read.
     pub read_faults: u64,
     /// Accesses that faulted to write.
@@ -67,6 +83,8 @@ impl<'a> AnnexOutbox<'a> {
     pub(crate) fn new(pool: &'a PayloadPool) -> AnnexOutbox<'a> {
         AnnexOutbox {
             pool,
+            now_ns: 0,
+            patience_ns: u64::MAX,
             messages: Vec::new(),
             read_faults: 0,
             write_faults: 0,
@@ -88,6 +106,13 @@ impl<'a> AnnexOutbox<'a> {
 
     /// Sends a message without bytes.
     pub fn send(&mut self, to: NodeId, message: MemoryMessage) {
+        let message = Message::Memory(message);
+        self.messages.push((to, message, Payload::NONE));
+    }
+
+    /// Sends a message about threads of nodes.
+    pub fn send_threads(&mut self, to: NodeId, message: ThreadMessage) {
+        let message = Message::Threads(Box::new(message));
         self.messages.push((to, message, Payload::NONE));
     }
 
@@ -100,7 +125,7 @@ impl<'a> AnnexOutbox<'a> {
     ) {
         let mut payload = self.pool.take();
         gather(payload.buffer());
-        self.messages.push((to, message, payload));
+        self.messages.push((to, Message::Memory(message), payload));
     }
 }
 
@@ -156,11 +181,11 @@ pub trait AnnexLink: Sync {
     /// Whether other threads of the node's process may [wait](AnnexLink::wait_beside).
     fn has_threads(&self) -> bool;
 
-    /// Takes what has come, of a thread that goes on at once.
+    /// Takes what has come, of a thread that goes on at once: of the worker, or of one beside it.
     ///
     /// # Errors
     /// [`AnnexWaitError::Ended`]
-    fn look(&self) -> Result<(), AnnexWaitError>;
+    fn look(&self, is_beside: bool) -> Result<(), AnnexWaitError>;
 
     /// The program on this node has failed in a thread, in these words: the run ends.
     fn fail(&self, words: &str);

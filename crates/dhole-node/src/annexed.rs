@@ -36,7 +36,7 @@ impl State {
         out.work().faults += sent.work.faults;
         out.work().protections += sent.work.protections;
         for (to, message, payload) in sent.messages {
-            self.send(to, Message::Memory(message), payload, out);
+            self.send(to, message, payload, out);
         }
     }
 }
@@ -55,11 +55,12 @@ impl Annexed {
             payload,
             ..
         } = envelope;
-        let Message::Memory(message) = body else {
-            return Wake::No;
-        };
         let mut sent = AnnexOutbox::new(&self.node.pool);
-        let taken = annex.deliver(from, message, &payload, &mut sent);
+        let taken = match body {
+            Message::Memory(message) => annex.deliver(from, message, &payload, &mut sent),
+            Message::Threads(message) => annex.deliver_threads(from, *message, &mut sent),
+            _ => return Wake::No,
+        };
         self.node.pool.give_back(payload);
         let mut guard = self.node.monitor.lock();
         let state = guard.split().1;
@@ -85,7 +86,7 @@ impl Receiver<Message> for Annexed {
         let Some(annex) = &self.annex else {
             return self.node.deliver(envelope, out);
         };
-        if matches!(envelope.body, Message::Memory(_)) {
+        if matches!(envelope.body, Message::Memory(_) | Message::Threads(_)) {
             return self.take(&**annex, envelope, out);
         }
         let ends = matches!(envelope.body, Message::Abort { .. });
@@ -201,6 +202,8 @@ impl NodeLink<'_> {
         let id = self.node.id;
         let mut out = Outbox::default();
         let mut sent = AnnexOutbox::new(&self.node.pool);
+        sent.now_ns = self.machine.now(id);
+        sent.patience_ns = self.patience.as_nanos() as u64;
         let done = step(&mut sent);
         if sent.is_empty() {
             return done;
@@ -285,9 +288,14 @@ impl AnnexLink for NodeLink<'_> {
         self.machine.has_threads()
     }
 
-    fn look(&self) -> Result<(), AnnexWaitError> {
-        if !self.takers.takes() {
-            self.machine.look(self.receivers, self.node.id);
+    fn look(&self, is_beside: bool) -> Result<(), AnnexWaitError> {
+        let (machine, id) = (self.machine, self.node.id);
+        if !is_beside && self.computes() {
+            machine.enter(id);
+            machine.look(self.receivers, id);
+            machine.leave(id);
+        } else if is_beside && !self.takers.takes() {
+            machine.look(self.receivers, id);
         }
         self.ended().map_or(Ok(()), Err)
     }

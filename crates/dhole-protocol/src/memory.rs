@@ -39,6 +39,7 @@ mod holder;
 mod manager;
 mod message;
 mod minipage;
+pub mod sync;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

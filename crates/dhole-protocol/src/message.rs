@@ -15,6 +15,7 @@ use crate::collective::CollectiveMessage;
 use crate::handed_out::HandedOut;
 use crate::interval::{Untold, WriteNotices};
 use crate::memory::MemoryMessage;
+use crate::memory::sync::ThreadMessage;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
 use crate::quiescence_probe::QuiescenceProbe;
@@ -594,6 +595,9 @@ pub enum Message {
         check = it.check(nodes),
     )]
     Memory(MemoryMessage),
+    /// About threads of nodes, and what they wait for beside objects.
+    #[message(kind = it.counted_as(), check = it.check(nodes))]
+    Threads(Box<ThreadMessage>),
 }
 
 impl Message {

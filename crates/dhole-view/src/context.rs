@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use dhole_node::{AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError};
 
 use dhole_protocol::ProtocolError;
+use dhole_protocol::memory::sync::ThreadId;
 
 use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 
@@ -37,7 +38,8 @@ pub(crate) struct NodeThreads<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Body {
     pub memory: *const (),
-    link: Link,
+    pub link: Link,
+    pub thread: ThreadId,
     /// It is no worker of the node.
     is_beside: bool,
     /// A place on the stack of the body, which is above all that the body calls.
@@ -104,21 +106,33 @@ impl Drop for Leaves {
     }
 }
 
-/// Runs a body of a node on this thread, which may wait by `link` meanwhile.
-pub(crate) fn run(
-    memory: *const (),
-    link: &dyn AnnexLink,
-    is_beside: bool,
-    body: &mut dyn FnMut(),
-) {
+/// How a body is run.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'a> {
+    pub memory: *const (),
+    pub link: &'a dyn AnnexLink,
+    pub thread: ThreadId,
+    pub is_beside: bool,
+}
+
+/// Runs a body of a node on this thread, which may wait by its link meanwhile.
+pub(crate) fn run(runs: Runs<'_>, body: &mut dyn FnMut()) {
+    let Runs {
+        memory,
+        link,
+        thread,
+        is_beside,
+    } = runs;
     let mark = 0_u8;
     let frame = std::ptr::from_ref(&mark).addr();
-    // SAFETY: only the lifetime changes. The pointer is in the list until `_leaves` is dropped, and
-    // so no longer than `link` is borrowed.
+    // SAFETY: only the lifetime changes. The pointer is in the lists until `_leaves` is dropped,
+    // and so no longer than `link` is borrowed.
     let link: &'static dyn AnnexLink = unsafe { std::mem::transmute(link) };
+    let link = Link(link);
     let of = Body {
         memory,
-        link: Link(link),
+        link,
+        thread,
         is_beside,
         frame,
     };
@@ -126,7 +140,7 @@ pub(crate) fn run(
     if !is_beside {
         let worker = Worker {
             memory: memory.addr(),
-            link: of.link,
+            link,
             frame,
         };
         workers().push(worker);
@@ -134,6 +148,66 @@ pub(crate) fn run(
     let _leaves = Leaves(frame);
     body();
     std::hint::black_box(&mark);
+}
+
+/// Runs what another thread of its node is to do as that thread, within the body that this one
+/// runs.
+pub(crate) fn run_as<R>(thread: ThreadId, f: impl FnOnce() -> R) -> R {
+    let Some(body) = Body::current() else {
+        return f();
+    };
+    let is = |thread| {
+        BODIES.with_borrow_mut(|bodies| {
+            let mut own = bodies.iter_mut();
+            if let Some(of) = own.find(|it| it.frame == body.frame) {
+                of.thread = thread;
+            }
+        });
+    };
+    is(thread);
+    let value = f();
+    is(body.thread);
+    value
+}
+
+impl Body {
+    /// The body that calls this: of those that this thread runs, the one whose stack this is.
+    /// Stacks grow downwards and do not overlap, so its frame is the next one above.
+    pub fn current() -> Option<Body> {
+        let mark = 0_u8;
+        let here = std::ptr::from_ref(&mark).addr();
+        let bodies = BODIES.try_with(|bodies| {
+            let bodies = bodies.try_borrow().ok()?;
+            let above = bodies.iter().filter(|body| body.frame > here);
+            above.min_by_key(|body| body.frame).copied()
+        });
+        std::hint::black_box(&mark);
+        bodies.ok().flatten()
+    }
+
+    /// Takes what has come.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError::Wait`] once the run has ended.
+    pub fn look(self) -> Result<(), MemoryWaitError> {
+        // SAFETY: as in `wait`.
+        Ok(unsafe { self.link.with(|link| link.look(self.is_beside)) }?)
+    }
+
+    /// Waits for something as this body can, of which this thread runs the body.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError`]
+    pub fn wait(
+        self,
+        waiters: &Waiters,
+        waits_for: WaitsFor,
+        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+    ) -> Result<(), MemoryWaitError> {
+        // SAFETY: the body does not end while this thread is within it. A worker's body borrows
+        // its link, and waits for the ends of the threads beside it (`threads`).
+        unsafe { wait_by((self.link, self.is_beside), waiters, waits_for, step) }
+    }
 }
 
 /// Waits as this thread can for something of this memory.
@@ -150,16 +224,29 @@ pub(crate) fn wait(
     // long (`run`). It does not end meanwhile: this thread runs it, or is borrowing what is
     // borrowed from the worker, or is one for which the body waits (`threads`). Where one thread
     // runs several bodies (coroutines), one goes on at a time: no other one ends while this waits.
-    unsafe {
-        link.with(|link| {
-            if !is_beside {
-                return Ok(link.wait(step)?);
-            }
-            let waits = waiters.begin(waits_for);
-            let waits = waits.ok_or(MemoryWaitError::Waiters)?;
-            Ok(link.wait_beside(waits.waiter(), step)?)
-        })
-    }
+    unsafe { wait_by((link, is_beside), waiters, waits_for, step) }
+}
+
+/// Waits by a link, beside its worker or as it.
+///
+/// # Safety
+/// As of [`Link::with`].
+unsafe fn wait_by(
+    (link, is_beside): (Link, bool),
+    waiters: &Waiters,
+    waits_for: WaitsFor,
+    step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+) -> Result<(), MemoryWaitError> {
+    let wait = |link: &dyn AnnexLink| {
+        if !is_beside {
+            return Ok(link.wait(step)?);
+        }
+        let waits = waiters.begin(waits_for);
+        let waits = waits.ok_or(MemoryWaitError::Waiters)?;
+        Ok(link.wait_beside(waits.waiter(), step)?)
+    };
+    // SAFETY: the caller's.
+    unsafe { link.with(wait) }
 }
 
 /// The link of the worker whose body this thread runs.

@@ -16,9 +16,12 @@
 //! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
+//! | `here` | the thread that calls, of its node |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
 //! | `context` | which node a thread belongs to, and how it waits |
+//! | `node_sync` | a node's part of what threads wait for beside pages |
 //! | `shared` | what programs see |
+//! | `sync` | locks, barriers, conditions and semaphores of threads |
 //! | `threads` | threads of a node beside its program's |
 //! | `waiters` | those of them that wait |
 //!
@@ -29,11 +32,15 @@ mod arena;
 mod catcher;
 mod context;
 mod fault;
+mod here;
 mod memory;
+mod node_sync;
 mod number;
 mod program;
 mod settings;
 mod shared;
+pub mod sync;
+mod thread_error;
 pub mod threads;
 mod waiters;
 

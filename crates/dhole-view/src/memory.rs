@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use dhole_model::NodeId;
 use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep};
 use dhole_protocol::ProtocolError;
+use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
     Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryMessage, MemoryOperation,
     Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
@@ -17,8 +18,9 @@ use dhole_protocol::memory::{
 
 use crate::arena::{Arena, Placed};
 use crate::catcher::{CatcherKind, Protection};
-use crate::context::{self, MemoryWaitError, NodeThreads};
+use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::fault::{self, Faults, Registration};
+use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
 use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 
@@ -40,7 +42,9 @@ pub(crate) struct Memory {
     node: NodeId,
     pub arena: Arena,
     /// The threads that wait beside the worker.
-    waiters: Waiters,
+    pub waiters: Waiters,
+    /// What threads wait for beside pages.
+    pub sync: NodeSync,
     inside: Mutex<Inside>,
 }
 
@@ -189,6 +193,7 @@ impl NodeMemory {
             node,
             arena: Arena::new(bytes, settings.views, kind, placed.base)?,
             waiters: Waiters::new(),
+            sync: NodeSync::new(node, nodes),
             inside: Mutex::new(inside),
         });
         let globals = &placed.globals;
@@ -244,12 +249,28 @@ impl Annex for NodeMemory {
         effects.failed.map_or(Ok(()), Err)
     }
 
+    fn deliver_threads(
+        &self,
+        from: NodeId,
+        message: ThreadMessage,
+        out: &mut AnnexOutbox<'_>,
+    ) -> Result<(), ProtocolError> {
+        let Memory { sync, waiters, .. } = &*self.memory;
+        sync.deliver(from, message, waiters, out)
+    }
+
     fn ended(&self) {
         self.memory.waiters.wake_all();
     }
 
     fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut()) {
-        context::run(self.memory.threads().memory, link, false, body);
+        let runs = Runs {
+            memory: self.memory.threads().memory,
+            link,
+            thread: self.memory.sync.number_body(),
+            is_beside: false,
+        };
+        context::run(runs, body);
     }
 
     fn describe(&self) -> String {
@@ -264,6 +285,9 @@ impl Annex for NodeMemory {
                 _ => "writes",
             };
             let _infallible = write!(text, "\n{does} memory at {address:#x}, and waits for it");
+        }
+        for line in self.memory.sync.describe() {
+            let _infallible = write!(text, "\n{line}");
         }
         text
     }

@@ -1,33 +1,26 @@
-//! Threads of a node beside the one that runs its program.
+//! Threads of a node beside the one that runs its program, and threads that nodes start on others.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::thread::ScopedJoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ScopedJoinHandle};
 
-use dhole_node::{AnnexWaitError, IntoError, Worker};
+use dhole_model::{CallSite, NodeId};
+use dhole_node::{AnnexStep, AnnexWaitError, Worker};
+use dhole_protocol::memory::sync::{ThreadCommand, ThreadSync};
 
-use crate::context::{self, Link, MemoryWaitError};
+use crate::context::{self, Body, Link, MemoryWaitError, Runs};
+use crate::here::Here;
 use crate::memory::Memory;
-use crate::shared::{MemoryError, memory};
+use crate::shared::memory;
+use crate::waiters::WaitsFor;
+
+pub use dhole_protocol::memory::sync::ThreadId;
+
+pub use crate::thread_error::ThreadError;
 
 /// Bytes of a thread's stack: what a main thread usually has.
 const STACK: usize = 8 << 20;
-
-/// Why threads of a node cannot begin, wait or end.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ThreadError {
-    /// The run has no memory.
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-    /// It cannot be waited for: the run has ended, say.
-    #[error("waiting in a thread of a node: {0}")]
-    Wait(#[from] MemoryWaitError),
-    /// The system gives no thread.
-    #[error("beginning a thread of a node: {0}")]
-    Refused(String),
-}
-
-impl IntoError for ThreadError {}
 
 /// Where threads of a node begin that end before [`scope`] does.
 pub struct ThreadScope<'scope, 'env: 'scope> {
@@ -44,15 +37,25 @@ struct ThreadsOf<'a> {
 
 impl ThreadsOf<'_> {
     /// Runs the body of a thread of the node on this thread. Where it unwinds, the run ends.
-    fn run<T>(self, body: impl FnOnce() -> T) -> T {
+    fn run<T>(self, thread: ThreadId, body: impl FnOnce() -> T) -> T {
         let ends = Ends(self);
         let (mut body, mut value) = (Some(body), None);
         let run = &mut || value = body.take().map(|body| catch_unwind(AssertUnwindSafe(body)));
-        // SAFETY: the worker's body, which borrows its link, waits for this thread (`scope`).
+        let memory = self.memory.threads().memory;
+        // SAFETY: the worker's body, which borrows its link, waits for this thread (`scope`,
+        // `Begins`).
         unsafe {
-            self.link
-                .with(|link| context::run(self.memory.threads().memory, link, true, run))
-        };
+            self.link.with(|link| {
+                let is_beside = true;
+                let runs = Runs {
+                    memory,
+                    link,
+                    thread,
+                    is_beside,
+                };
+                context::run(runs, run);
+            });
+        }
         match value {
             Some(Ok(value)) => {
                 std::mem::forget(ends);
@@ -118,13 +121,10 @@ pub fn scope<'id, 'env, R>(
 where
     'id: 'env,
 {
-    let memory = memory(w)?;
-    let link = context::link_of_worker(memory.threads().memory).ok_or(MemoryWaitError::NoBody)?;
-    // SAFETY: this is the worker's own thread, within its body.
-    if unsafe { !link.with(|link| link.has_threads()) } {
+    let (of, has_threads) = threads_of(w)?;
+    if !has_threads {
         return Err(MemoryWaitError::Wait(AnnexWaitError::OneThread).into());
     }
-    let of = ThreadsOf { memory, link };
     Ok(std::thread::scope(|scope| {
         let ends = Ends(of);
         let value = f(w, &ThreadScope { scope, of });
@@ -146,7 +146,301 @@ impl<'scope> ThreadScope<'scope, '_> {
         let thread = std::thread::Builder::new()
             .name("dhole-thread".into())
             .stack_size(STACK);
-        let begun = thread.spawn_scoped(self.scope, move || of.run(body));
+        let number = of.memory.sync.machine().number_thread();
+        let begun = thread.spawn_scoped(self.scope, move || of.run(number, body));
         begun.map_err(|cause| ThreadError::Refused(cause.to_string()))
+    }
+}
+
+/// The threads of a worker's node, and whether there may be some.
+fn threads_of<'id>(w: &Worker<'id>) -> Result<(ThreadsOf<'id>, bool), ThreadError> {
+    let memory = memory(w)?;
+    let link = context::link_of_worker(memory.threads().memory);
+    let link = link.ok_or(MemoryWaitError::NoBody)?;
+    // SAFETY: this is the worker's own thread, within its body.
+    let has_threads = unsafe { link.with(|link| link.has_threads()) };
+    Ok((ThreadsOf { memory, link }, has_threads))
+}
+
+/// The thread that calls this. The program of a node has the number 0.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn current() -> Result<ThreadId, ThreadError> {
+    Body::current()
+        .map(|body| body.thread)
+        .ok_or(ThreadError::NoNode)
+}
+
+/// The node of the thread that calls this.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn node() -> Result<NodeId, ThreadError> {
+    Ok(Here::find()?.memory().sync.node())
+}
+
+/// How many nodes there are.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn nodes() -> Result<usize, ThreadError> {
+    Ok(Here::find()?.memory().sync.machine().nodes())
+}
+
+/// Starts a thread on a node, and does not wait for it. It begins when the program there
+/// [serves](serve), or [runs](run): what `entry` and `argument` mean the handler says.
+///
+/// # Errors
+/// [`ThreadError`]: there is no such node, say.
+pub fn start(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
+    Here::find()?.tell(|machine, out| machine.start(node, entry, argument, out))
+}
+
+/// Waits for the end of a thread that was started; what its handler returned. Once for each.
+///
+/// # Errors
+/// [`ThreadError`]: there is no such thread, it could not begin, or this one waits for itself
+/// through others.
+#[track_caller]
+pub fn join(thread: ThreadId) -> Result<u64, ThreadError> {
+    join_at(thread, CallSite::caller())
+}
+
+/// As [`join`], of a place in the program that the caller names.
+///
+/// # Errors
+/// As there.
+pub fn join_at(thread: ThreadId, site: CallSite) -> Result<u64, ThreadError> {
+    let here = Here::find()?;
+    let by = here.body.thread;
+    here.attempt(|machine, out| machine.join(by, thread, site, out))
+}
+
+/// What threads do that were started: of an entry and an argument, what [`join`] returns.
+pub type ThreadHandler<'a> = dyn Fn(u64, u64) -> u64 + Sync + 'a;
+
+/// What begins the threads that are started on a node.
+struct Beginning {
+    of: ThreadsOf<'static>,
+    handler: &'static ThreadHandler<'static>,
+    /// Threads may begin beside the worker.
+    has_threads: bool,
+    now: Mutex<Now>,
+}
+
+/// A thread that is to begin, with its entry and argument.
+type Start = (ThreadId, u64, u64);
+
+#[derive(Default)]
+struct Now {
+    /// The worker waits for a thread to run.
+    worker_waits: bool,
+    /// What it is to run.
+    for_worker: Option<Start>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Beginning {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins what the machine has to begin; whether the worker is to look.
+    fn begin(
+        self: &Arc<Beginning>,
+        machine: &mut ThreadSync,
+        out: &mut Vec<ThreadCommand>,
+    ) -> bool {
+        let mut now = self.now();
+        while let Some(next) = machine.next_start() {
+            if std::mem::take(&mut now.worker_waits) {
+                now.for_worker = Some(next);
+                continue;
+            }
+            now.threads.retain(|thread| !thread.is_finished());
+            match self.begin_beside(next) {
+                Ok(thread) => now.threads.push(thread),
+                // Whoever waits for its end hears that.
+                Err(_) => machine.ended(next.0, None, out),
+            }
+        }
+        now.for_worker.is_some() || machine.has_left()
+    }
+
+    fn begin_beside(self: &Arc<Beginning>, next: Start) -> io::Result<JoinHandle<()>> {
+        if !self.has_threads {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let beginning = Arc::clone(self);
+        std::thread::Builder::new()
+            .name("dhole-thread".into())
+            .stack_size(STACK)
+            .spawn(move || beginning.run(next))
+    }
+
+    /// What the worker is to run next, and begins the others beside it.
+    fn next_for_worker(
+        self: &Arc<Beginning>,
+        machine: &mut ThreadSync,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Option<Start> {
+        let mut now = self.now();
+        let next = now.for_worker.take().or_else(|| machine.next_start());
+        now.worker_waits = next.is_none() && !machine.has_left();
+        drop(now);
+        self.begin(machine, out);
+        next
+    }
+
+    /// Runs a thread beside the worker.
+    fn run(&self, (thread, entry, argument): Start) {
+        self.of.run(thread, || {
+            let value = (self.handler)(entry, argument);
+            ended(thread, value);
+        });
+    }
+}
+
+/// The thread that calls this ends with a value.
+fn ended(thread: ThreadId, value: u64) {
+    let Ok(here) = Here::find() else {
+        return;
+    };
+    // Where the run has ended nobody waits for it.
+    let _ends = here.tell(|machine, out| {
+        machine.ended(thread, Some(value), out);
+        Ok(())
+    });
+}
+
+/// Threads that are started on this node begin, until this is dropped, by unwinding too; then all
+/// that have begun have ended.
+struct Begins<'a> {
+    of: ThreadsOf<'a>,
+    beginning: Arc<Beginning>,
+}
+
+impl<'a> Begins<'a> {
+    fn new(w: &Worker<'a>, handler: &ThreadHandler<'_>) -> Result<Begins<'a>, ThreadError> {
+        let (of, has_threads) = threads_of(w)?;
+        // SAFETY: only lifetimes change. What is made of them is used by the threads that this
+        // begins, and by the worker within `run` and `serve`: it waits for those threads when it is
+        // dropped, in `run` or `serve`, for as long as which the handler and the memory are
+        // borrowed.
+        let beginning = unsafe {
+            Beginning {
+                of: std::mem::transmute::<ThreadsOf<'_>, ThreadsOf<'static>>(of),
+                handler: std::mem::transmute::<&ThreadHandler<'_>, &'static ThreadHandler<'static>>(
+                    handler,
+                ),
+                has_threads,
+                now: Mutex::default(),
+            }
+        };
+        let beginning = Arc::new(beginning);
+        let begins = Arc::clone(&beginning);
+        let begins = Box::new(
+            move |machine: &mut ThreadSync, out: &mut Vec<ThreadCommand>| {
+                begins.begin(machine, out)
+            },
+        );
+        match of.memory.sync.begin_by(begins) {
+            true => Ok(Begins { of, beginning }),
+            false => Err(ThreadError::Begins),
+        }
+    }
+}
+
+impl Drop for Begins<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(Ends(self.of));
+        }
+        self.of.memory.sync.begin_no_more();
+        let threads = std::mem::take(&mut self.beginning.now().threads);
+        for thread in threads {
+            // One that panicked has ended the run.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// Runs `main`, which starts threads on nodes. Those that are started on this one begin beside it.
+/// When `main` is over, the nodes that [serve](serve) hear that; it returns when the threads of
+/// this node have ended too. One node of a run calls this.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn run<'id, R>(
+    w: &mut Worker<'id>,
+    handler: &ThreadHandler<'_>,
+    main: impl FnOnce(&mut Worker<'id>) -> R,
+) -> Result<R, ThreadError> {
+    let begins = Begins::new(w, handler)?;
+    let value = main(w);
+    Here::find()?.tell(|machine, out| {
+        machine.leave(out);
+        Ok(())
+    })?;
+    drop(begins);
+    Ok(value)
+}
+
+/// Runs the threads that are started on this node, until the node that [runs](run) a program has
+/// come to its end: the first on the worker's own thread, and those that come meanwhile beside it.
+/// A handler that panics ends the run. In a simulation there is one at a time, and one more does
+/// not begin.
+///
+/// ```
+/// # use dhole_model::NodeId;
+/// # use dhole_node::{Settings, Threads, run_on};
+/// # use dhole_view::{MemorySettings, threads};
+/// # let machine = Threads::new(2, 0);
+/// # let mut settings = Settings::nodes(2);
+/// # settings.annex = Some(std::sync::Arc::new(MemorySettings::default()));
+/// # let run = run_on(&machine, &settings, |w| {
+/// let handler = |entry: u64, argument: u64| entry * argument;
+/// if w.node() != NodeId(0) {
+///     threads::serve(w, &handler)?;
+///     return Ok(0);
+/// }
+/// let product = threads::run(w, &handler, |_| {
+///     let thread = threads::start(NodeId(1), 6, 7)?;
+///     threads::join(thread)
+/// })??;
+/// # Ok(product)
+/// # })?;
+/// # assert_eq!(run.value, 42);
+/// # Ok::<(), dhole_node::RunError>(())
+/// ```
+///
+/// # Errors
+/// [`ThreadError`]: the run has ended, say.
+pub fn serve(w: &mut Worker<'_>, handler: &ThreadHandler<'_>) -> Result<(), ThreadError> {
+    let begins = Begins::new(w, handler)?;
+    let here = Here::find()?;
+    let memory = here.memory();
+    loop {
+        let mut next = None;
+        let waits_for = WaitsFor::Thread(here.body.thread);
+        here.body.wait(&memory.waiters, waits_for, &mut |out| {
+            let mut commands = Vec::new();
+            let mut machine = memory.sync.machine();
+            next = begins
+                .beginning
+                .next_for_worker(&mut machine, &mut commands);
+            let is_over = next.is_some() || machine.has_left();
+            drop(machine);
+            memory.sync.carry_out(commands, &memory.waiters, out);
+            match is_over {
+                true => AnnexStep::Over,
+                false => AnnexStep::Waits,
+            }
+        })?;
+        let Some((thread, entry, argument)) = next else {
+            return Ok(());
+        };
+        context::run_as(thread, || ended(thread, handler(entry, argument)));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_node::AnnexWaiter;
+use dhole_protocol::memory::sync::ThreadId;
 
 /// Most threads of a node that wait at once.
 pub(crate) const MOST_WAITERS: usize = 4096;
@@ -12,6 +13,8 @@ pub(crate) const MOST_WAITERS: usize = 4096;
 pub(crate) enum WaitsFor {
     /// The page at this address of the protocol's.
     Page(u64),
+    /// What this thread of the node has asked for.
+    Thread(ThreadId),
 }
 
 /// A place to wait for each thread, all of them there before the first one waits: a thread that
@@ -58,11 +61,12 @@ impl Waiters {
         Some(Waits { of: self, place })
     }
 
-    /// Wakes all threads that wait for this.
-    pub fn wake(&self, waits_for: WaitsFor) {
+    /// Wakes all threads that wait for this; whether there is one.
+    pub fn wake(&self, waits_for: WaitsFor) -> bool {
         let places = self.places();
         let waiting = places.used.iter().filter(|(it, _)| *it == waits_for);
-        waiting.for_each(|(_, place)| self.all[usize::from(*place)].wake());
+        let woken = waiting.map(|(_, place)| self.all[usize::from(*place)].wake());
+        woken.count() > 0
     }
 
     /// Wakes all threads.

@@ -73,8 +73,8 @@
 //! run. A run that survives the loss of nodes has no raw memory. System calls do not fault: copy
 //! what they read or write (`EFAULT` otherwise).
 
-pub use dhole_view::threads;
 pub use dhole_view::{
     AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory,
     SharedCell, SharedNumber, SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows, usage,
 };
+pub use dhole_view::{sync, threads};

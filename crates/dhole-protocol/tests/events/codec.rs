@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
+use dhole_protocol::memory::sync::{HeldBy, ThreadId, ThreadMessage, WaitingThread};
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Minipage};
 use dhole_protocol::{
     AbortReason, Attached, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
@@ -39,7 +40,7 @@ variants! {
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped OutdatedElements
     OutdatedElementsAck Objects Collective After AskIds HandIdsOut
-    Coherence Memory
+    Coherence Memory Threads
 }
 
 /// What is said of minipages: of each kind, for each operation.
@@ -61,6 +62,86 @@ fn memory_messages() -> impl Iterator<Item = Message> {
             })
         })
     })
+}
+
+/// What is said of threads, of each kind.
+fn thread_messages() -> impl Iterator<Item = Message> {
+    let thread = ThreadId::new(NodeId(2), NodeId(1), 70_000);
+    let (by, key, count) = (ThreadId::new(NodeId(0), NodeId(0), 0), 1 << 40 | 7, 300);
+    let waiting = |waits_for| WaitingThread {
+        thread,
+        waits_for,
+        wait: 9,
+        site: site(7),
+    };
+    let all = [
+        ThreadMessage::Acquire {
+            key,
+            number: 3,
+            tries: true,
+        },
+        ThreadMessage::Forward {
+            key,
+            asker: NodeId(2),
+            number: 3,
+            tries: false,
+        },
+        ThreadMessage::Token { key },
+        ThreadMessage::Busy { key, number: 3 },
+        ThreadMessage::Arrive {
+            key,
+            parties: 4,
+            count,
+        },
+        ThreadMessage::Depart {
+            key,
+            count,
+            first: true,
+        },
+        ThreadMessage::Refuse {
+            key,
+            parties: 4,
+            count,
+        },
+        ThreadMessage::Wait {
+            condition: key,
+            thread,
+        },
+        ThreadMessage::Queued { thread },
+        ThreadMessage::Signal {
+            condition: key,
+            all: false,
+        },
+        ThreadMessage::Signalled { thread },
+        ThreadMessage::Post { key, count },
+        ThreadMessage::Set { key, thread, count },
+        ThreadMessage::Take {
+            key,
+            thread,
+            tries: false,
+        },
+        ThreadMessage::Taken {
+            thread,
+            taken: true,
+        },
+        ThreadMessage::Start {
+            thread,
+            entry: 5,
+            argument: key,
+        },
+        ThreadMessage::Join { thread, by },
+        ThreadMessage::Joined {
+            by,
+            value: key,
+            ran: true,
+        },
+        ThreadMessage::Leave,
+        ThreadMessage::Probe {
+            path: vec![waiting(HeldBy::Lock(key)), waiting(HeldBy::Thread(by))],
+        },
+    ];
+    all.into_iter()
+        .map(|message| Message::Threads(Box::new(message)))
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -88,6 +169,7 @@ pub fn messages() -> Vec<Message> {
         cycle: cycle.as_slice().into(),
     });
     all.extend(memory_messages());
+    all.extend(thread_messages());
     let array = Oid(640);
     all.push(Message::ElementsGone { round: 9, array });
     let elements = Elements::new(array, 3..5);

@@ -7,6 +7,7 @@ mod ending;
 mod globals;
 mod litmus;
 mod programs;
+mod sync;
 mod threads;
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

@@ -1,0 +1,462 @@
+//! Threads of several nodes that wait for each other: locks, barriers, conditions and semaphores by
+//! 64-bit numbers, threads that nodes start, and their ends.
+//!
+//! A [`ThreadSync`] is one node's part. Each number has a *manager*, the node that a hash of it
+//! says. A lock stays on the node whose thread held it last: its threads hand it on to each other
+//! without a message, and at most [`MOST_IN_A_ROW`] times while another node waits. Its manager
+//! passes requests on to the node that asked before. Barriers, conditions and semaphores are their
+//! manager's; a node says in one message how many of its threads have reached a barrier.
+//!
+//! The machine relies on no order of messages. It does not know raw memory: the number of a lock
+//! may be the address of one, and that address is never read.
+//!
+//! ```
+//! use dhole_model::{CallSite, NodeId};
+//! use dhole_protocol::memory::sync::{ThreadAttempt, ThreadId, ThreadSync};
+//!
+//! let (me, site) = (NodeId(0), CallSite::caller());
+//! let mut node = ThreadSync::new(me, 1);
+//! let [one, two] = [1, 2].map(|number| ThreadId::new(me, me, number));
+//! let mut out = Vec::new();
+//! assert_eq!(node.lock(one, 7, site, &mut out), Ok(ThreadAttempt::Done(1)));
+//! assert_eq!(node.lock(two, 7, site, &mut out), Ok(ThreadAttempt::Waits));
+//! node.unlock(one, 7, &mut out)?;
+//! assert_eq!(node.result(two), Some(Ok(1)));
+//! # Ok::<(), dhole_protocol::memory::sync::ThreadRefusal>(())
+//! ```
+
+mod barriers;
+mod conditions;
+mod deadlocks;
+mod locks;
+mod message;
+mod started;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dhole_model::{CallSite, NodeId};
+use thiserror::Error;
+
+use crate::error::ProtocolError;
+use barriers::{Arrivals, Gathering};
+use conditions::Semaphore;
+use locks::KeyedLock;
+use started::Started;
+
+pub use locks::MOST_IN_A_ROW;
+pub use message::{HeldBy, ThreadId, ThreadMessage, WaitingThread};
+pub use started::MOST_STARTED;
+
+/// Most threads of a node that wait at once.
+pub const MOST_WAITING: usize = 4096;
+
+/// Most locks that a node uses or manages, and as many barriers, conditions and semaphores.
+const MOST_KEYS: usize = 1 << 22;
+
+/// One node's part of what threads wait for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ThreadSync {
+    me: NodeId,
+    nodes: usize,
+    /// The locks that this node has used.
+    locks: BTreeMap<u64, KeyedLock>,
+    /// As their manager: the node that has asked last.
+    tails: BTreeMap<u64, NodeId>,
+    /// The barriers that threads of this node have reached.
+    arrivals: BTreeMap<u64, Arrivals>,
+    /// As their manager.
+    gatherings: BTreeMap<u64, Gathering>,
+    conditions: BTreeMap<u64, VecDeque<ThreadId>>,
+    semaphores: BTreeMap<u64, Semaphore>,
+    /// What the threads of this node wait for.
+    waits: BTreeMap<ThreadId, Wait>,
+    /// Counts the waits.
+    wait: u64,
+    started: Started,
+    /// By the thread that waits: the circle on which a probe has found it once.
+    suspected: BTreeMap<ThreadId, Vec<WaitingThread>>,
+    /// What this node says to itself within a step.
+    own: VecDeque<ThreadMessage>,
+}
+
+/// A thread of this node that waits.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Wait {
+    on: WaitsOn,
+    wait: u64,
+    site: CallSite,
+    result: Option<Result<u64, ThreadRefusal>>,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum WaitsOn {
+    Lock(u64),
+    Barrier(u64),
+    /// It has its lock until its wait on the condition has begun. Meanwhile that may be signalled.
+    Queue {
+        condition: u64,
+        lock: u64,
+        signalled: bool,
+    },
+    Condition {
+        condition: u64,
+        lock: u64,
+    },
+    Semaphore(u64),
+    Thread(ThreadId),
+}
+
+/// What comes of what a thread wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadAttempt {
+    /// It has it: 1, or 0 where it only tried.
+    Done(u64),
+    /// It waits until it has a [result](ThreadSync::result).
+    Waits,
+}
+
+/// Why a thread does not get what it wants.
+#[derive(Clone, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum ThreadRefusal {
+    /// It has the lock already.
+    #[error("acquiring lock {0:#x}: this thread has it already")]
+    Held(u64),
+    /// It does not have the lock.
+    #[error("releasing lock {0:#x}: this thread does not have it")]
+    NotHeld(u64),
+    /// Other threads wait at the barrier that say another number.
+    #[error("a barrier {key:#x} of {given} threads: it takes {parties}, as others that wait say")]
+    Parties {
+        /// The barrier.
+        key: u64,
+        /// What others say.
+        parties: u32,
+        /// What this thread says.
+        given: u32,
+    },
+    /// It waits for itself, through others.
+    #[error("a deadlock: {}", circle(.0))]
+    Deadlock(Vec<WaitingThread>),
+    /// There are too many.
+    #[error("more {what} than {most}")]
+    Full {
+        /// What.
+        what: &'static str,
+        /// So many there may be.
+        most: usize,
+    },
+    /// There is no such node.
+    #[error("starting a thread on {0}, which is not in the cluster")]
+    NoNode(NodeId),
+    /// There is no such thread, or another one has waited for its end.
+    #[error("waiting for the end of {0}: there is no such thread, or it was waited for before")]
+    NoThread(ThreadId),
+    /// The thread could not begin.
+    #[error("waiting for the end of {0}: it could not begin")]
+    NotBegun(ThreadId),
+}
+
+dhole_model::debug_in_words!(ThreadRefusal);
+
+/// A circle of threads in words.
+fn circle(path: &[WaitingThread]) -> String {
+    let words: Vec<String> = path.iter().map(ToString::to_string).collect();
+    words.join("; ")
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum ThreadCommand {
+    /// Send a message to another node.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        message: ThreadMessage,
+    },
+    /// The thread has a [result](ThreadSync::result).
+    Wake(ThreadId),
+    /// There is a thread to be [begun](ThreadSync::next_start), or the program has left.
+    Started,
+}
+
+type Taken = Result<(), &'static str>;
+type Attempt = Result<ThreadAttempt, ThreadRefusal>;
+
+impl ThreadSync {
+    /// The part of node `me` of `nodes`.
+    pub fn new(me: NodeId, nodes: usize) -> ThreadSync {
+        ThreadSync {
+            me,
+            nodes,
+            locks: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            gatherings: BTreeMap::new(),
+            conditions: BTreeMap::new(),
+            semaphores: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            wait: 0,
+            started: Started::default(),
+            suspected: BTreeMap::new(),
+            own: VecDeque::new(),
+        }
+    }
+
+    /// Nodes of the cluster.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Who manages what has this number.
+    pub fn manager_of(&self, key: u64) -> NodeId {
+        // Fibonacci hashing: numbers that are addresses differ in their middle.
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        NodeId::at((hash % self.nodes as u64) as usize)
+    }
+
+    /// Takes the result of a wait, once it has one.
+    pub fn result(&mut self, thread: ThreadId) -> Option<Result<u64, ThreadRefusal>> {
+        self.waits.get(&thread)?.result.as_ref()?;
+        self.waits.remove(&thread)?.result
+    }
+
+    /// A thread begins to wait.
+    fn begin(
+        &mut self,
+        thread: ThreadId,
+        on: WaitsOn,
+        site: CallSite,
+    ) -> Result<(), ThreadRefusal> {
+        if self.waits.len() >= MOST_WAITING {
+            let (what, most) = ("threads of a node that wait", MOST_WAITING);
+            return Err(ThreadRefusal::Full { what, most });
+        }
+        self.wait += 1;
+        let (wait, result) = (self.wait, None);
+        let wait = Wait {
+            on,
+            wait,
+            site,
+            result,
+        };
+        self.waits.insert(thread, wait);
+        Ok(())
+    }
+
+    /// What a thread waits for that has no result.
+    fn waits_on(&self, thread: ThreadId) -> Option<WaitsOn> {
+        let wait = self.waits.get(&thread)?;
+        wait.result.is_none().then_some(wait.on)
+    }
+
+    /// A thread has a result.
+    fn finish(
+        &mut self,
+        thread: ThreadId,
+        result: Result<u64, ThreadRefusal>,
+        out: &mut Vec<ThreadCommand>,
+    ) {
+        self.suspected.remove(&thread);
+        if let Some(wait) = self.waits.get_mut(&thread) {
+            wait.result = Some(result);
+            out.push(ThreadCommand::Wake(thread));
+        }
+    }
+
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// [`ProtocolError::BadMessage`]: no sound node says this, or it asks for more than there may
+    /// be.
+    pub fn deliver(
+        &mut self,
+        from: NodeId,
+        message: ThreadMessage,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Result<(), ProtocolError> {
+        let taken = self.take(from, message, out);
+        taken
+            .and_then(|()| self.take_own(out))
+            .map_err(|what| ProtocolError::BadMessage { from, what })
+    }
+
+    fn take(
+        &mut self,
+        from: NodeId,
+        message: ThreadMessage,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        use ThreadMessage as M;
+        match message {
+            M::Acquire { key, number, tries } => {
+                self.managed(key)?;
+                self.take_acquire(from, key, (number, tries), out)
+            }
+            M::Forward {
+                key,
+                asker,
+                number,
+                tries,
+            } => {
+                self.by_manager(from, key)?;
+                self.take_forward(key, asker, (number, tries), out)
+            }
+            M::Token { key } => self.take_token(key, out),
+            M::Busy { key, number } => {
+                self.take_busy(key, number, out);
+                Ok(())
+            }
+            M::Arrive {
+                key,
+                parties,
+                count,
+            } => {
+                self.managed(key)?;
+                self.take_arrive(from, key, (parties, count), out)
+            }
+            M::Depart { key, count, first } => {
+                self.by_manager(from, key)?;
+                self.take_depart(key, count, first, out)
+            }
+            M::Refuse {
+                key,
+                parties,
+                count,
+            } => {
+                self.by_manager(from, key)?;
+                self.take_refuse(key, parties, count, out)
+            }
+            M::Wait { condition, thread } => {
+                self.managed(condition)?;
+                self.of_sender(from, thread)?;
+                self.take_wait(condition, thread, out)
+            }
+            M::Queued { thread } => self.take_queued(from, thread, out),
+            M::Signal { condition, all } => {
+                self.managed(condition)?;
+                self.take_signal(condition, all, out);
+                Ok(())
+            }
+            M::Signalled { thread } => self.take_signalled(from, thread, out),
+            M::Post { key, count } => {
+                self.managed(key)?;
+                self.take_post(key, count, out)
+            }
+            M::Set { key, thread, count } => {
+                self.managed(key)?;
+                self.of_sender(from, thread)?;
+                self.take_set(key, thread, count, out)
+            }
+            M::Take { key, thread, tries } => {
+                self.managed(key)?;
+                self.of_sender(from, thread)?;
+                self.take_take(key, thread, tries, out)
+            }
+            M::Taken { thread, taken } => self.take_taken(from, thread, taken, out),
+            M::Start {
+                thread,
+                entry,
+                argument,
+            } => self.take_start(from, thread, (entry, argument), out),
+            M::Join { thread, by } => {
+                self.of_sender(from, by)?;
+                self.take_join(thread, by, out)
+            }
+            M::Joined { by, value, ran } => self.take_joined(from, by, value, ran, out),
+            M::Leave => {
+                self.started.has_left = true;
+                out.push(ThreadCommand::Started);
+                Ok(())
+            }
+            M::Probe { path } => {
+                self.follow(path, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn managed(&self, key: u64) -> Taken {
+        match self.manager_of(key) == self.me {
+            true => Ok(()),
+            false => Err("a request of a thread to a node that does not manage what it is about"),
+        }
+    }
+
+    fn by_manager(&self, from: NodeId, key: u64) -> Taken {
+        match self.manager_of(key) == from {
+            true => Ok(()),
+            false => Err("what only the manager of a lock or barrier says"),
+        }
+    }
+
+    fn of_sender(&self, from: NodeId, thread: ThreadId) -> Taken {
+        match thread.node() == from {
+            true => Ok(()),
+            false => Err("a request for a thread of another node"),
+        }
+    }
+
+    /// Takes what this node has said to itself.
+    fn take_own(&mut self, out: &mut Vec<ThreadCommand>) -> Taken {
+        while let Some(message) = self.own.pop_front() {
+            self.take(self.me, message, out)?;
+        }
+        Ok(())
+    }
+
+    /// As [`take_own`](ThreadSync::take_own), of a step that no message of another node has led to.
+    fn own_messages(&mut self, out: &mut Vec<ThreadCommand>) {
+        let taken = self.take_own(out);
+        taken.expect("what a node says to itself is sound");
+    }
+
+    fn send(&mut self, to: NodeId, message: ThreadMessage, out: &mut Vec<ThreadCommand>) {
+        match to == self.me {
+            true => self.own.push_back(message),
+            false => out.push(ThreadCommand::Send { to, message }),
+        }
+    }
+
+    fn send_others(&self, message: &ThreadMessage, out: &mut Vec<ThreadCommand>) {
+        let all = (0..self.nodes).map(NodeId::at);
+        for to in all.filter(|to| *to != self.me) {
+            let message = message.clone();
+            out.push(ThreadCommand::Send { to, message });
+        }
+    }
+
+    /// What the threads of this node wait for, a line each, for somebody who wonders why nothing
+    /// happens.
+    pub fn describe(&self) -> Vec<String> {
+        let waits = self.waits.iter().filter(|(_, wait)| wait.result.is_none());
+        let words = waits.map(|(thread, Wait { on, site, .. })| {
+            let on = match on {
+                WaitsOn::Lock(key) => format!("lock {key:#x}"),
+                WaitsOn::Barrier(key) => format!("barrier {key:#x}"),
+                WaitsOn::Queue { condition, .. } | WaitsOn::Condition { condition, .. } => {
+                    format!("condition {condition:#x}")
+                }
+                WaitsOn::Semaphore(key) => format!("semaphore {key:#x}"),
+                WaitsOn::Thread(thread) => format!("the end of {thread}"),
+            };
+            format!("{thread} waits for {on} at {site}")
+        });
+        words.collect()
+    }
+
+    /// Whether no thread waits and no message is owed: for models and tests.
+    #[doc(hidden)]
+    pub fn is_at_rest(&self) -> bool {
+        let asks = |lock: &KeyedLock| lock.is_asked();
+        self.waits.is_empty() && !self.locks.values().any(asks)
+    }
+
+    /// Who holds a lock here: for models and tests.
+    #[doc(hidden)]
+    pub fn holder(&self, key: u64) -> Option<ThreadId> {
+        self.locks.get(&key)?.holder()
+    }
+}

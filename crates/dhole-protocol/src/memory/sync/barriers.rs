@@ -1,0 +1,203 @@
+//! Barriers of so many threads, wherever they are.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dhole_model::{CallSite, NodeId};
+
+use super::{
+    Attempt, MOST_KEYS, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
+    ThreadRefusal, ThreadSync, WaitsOn,
+};
+
+/// The threads of this node that wait at a barrier.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Arrivals {
+    parties: u32,
+    /// In the order in which they came.
+    waiting: VecDeque<ThreadId>,
+    /// How many of them, the last, the manager does not know of.
+    unsent: u32,
+    /// So many of this node went on together last: for as many it waits before it sends.
+    expected: u32,
+}
+
+impl Arrivals {
+    fn sent(&self) -> u32 {
+        self.waiting.len() as u32 - self.unsent
+    }
+}
+
+/// The threads that wait at a barrier, as its manager knows them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Gathering {
+    parties: u32,
+    /// How many of which node, in the order in which it heard of them.
+    queue: VecDeque<(NodeId, u32)>,
+    all: u64,
+}
+
+impl ThreadSync {
+    /// A thread reaches a barrier of so many. The one that came first goes on with 1, the others
+    /// with 0. A node whose threads went on together the last time tells the manager when as many
+    /// are there; where fewer come, one of them must [say so](ThreadSync::flush).
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::Parties`]; [`ThreadRefusal::Full`]
+    pub fn arrive(
+        &mut self,
+        thread: ThreadId,
+        key: u64,
+        parties: u32,
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        if self.arrivals.len() >= MOST_KEYS && !self.arrivals.contains_key(&key) {
+            let (what, most) = ("barriers", MOST_KEYS);
+            return Err(ThreadRefusal::Full { what, most });
+        }
+        let arrivals = self.arrivals.entry(key).or_default();
+        let others = arrivals.parties;
+        let is_other = !arrivals.waiting.is_empty() && others != parties;
+        if parties == 0 || is_other {
+            return Err(ThreadRefusal::Parties {
+                key,
+                parties: others,
+                given: parties,
+            });
+        }
+        self.begin(thread, WaitsOn::Barrier(key), site)?;
+        let arrivals = self.arrivals.entry(key).or_default();
+        arrivals.parties = parties;
+        arrivals.waiting.push_back(thread);
+        arrivals.unsent += 1;
+        if arrivals.waiting.len() as u32 >= arrivals.expected {
+            self.flush(key, out);
+        }
+        Ok(match self.result(thread) {
+            Some(passed) => ThreadAttempt::Done(passed?),
+            None => ThreadAttempt::Waits,
+        })
+    }
+
+    /// Whether the manager of a barrier does not know of all threads that wait at it here.
+    pub fn has_unsent(&self, key: u64) -> bool {
+        let arrivals = self.arrivals.get(&key);
+        arrivals.is_some_and(|arrivals| arrivals.unsent > 0)
+    }
+
+    /// Tells the manager of a barrier of the threads that wait at it here.
+    pub fn flush(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
+        let manager = self.manager_of(key);
+        let Some(arrivals) = self.arrivals.get_mut(&key).filter(|it| it.unsent > 0) else {
+            return;
+        };
+        let (parties, count) = (arrivals.parties, std::mem::take(&mut arrivals.unsent));
+        let arrive = ThreadMessage::Arrive {
+            key,
+            parties,
+            count,
+        };
+        self.send(manager, arrive, out);
+        self.own_messages(out);
+    }
+
+    pub(super) fn take_arrive(
+        &mut self,
+        from: NodeId,
+        key: u64,
+        (parties, count): (u32, u32),
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let most = (self.nodes * MOST_WAITING) as u64;
+        let is_new = !self.gatherings.contains_key(&key);
+        let known = self.gatherings.get(&key).map_or(0, |it| it.all);
+        if parties == 0 || count == 0 || known + u64::from(count) > most {
+            return Err("no threads at a barrier, or more than there can be");
+        }
+        if is_new && self.gatherings.len() >= MOST_KEYS {
+            return Err("more barriers than a node manages");
+        }
+        let gathering = self.gatherings.entry(key).or_default();
+        if gathering.all > 0 && gathering.parties != parties {
+            let parties = gathering.parties;
+            let refuse = ThreadMessage::Refuse {
+                key,
+                parties,
+                count,
+            };
+            self.send(from, refuse, out);
+            return Ok(());
+        }
+        gathering.parties = parties;
+        gathering.queue.push_back((from, count));
+        gathering.all += u64::from(count);
+        let mut departs = Vec::new();
+        while gathering.all >= u64::from(parties) {
+            gathering.all -= u64::from(parties);
+            let first = gathering.queue.front().map(|(node, _)| *node);
+            let (mut left, mut counts) = (parties, BTreeMap::new());
+            while let Some((node, count)) = gathering.queue.front_mut().filter(|_| left > 0) {
+                let goes_on = left.min(*count);
+                *counts.entry(*node).or_insert(0) += goes_on;
+                (left, *count) = (left - goes_on, *count - goes_on);
+                if *count == 0 {
+                    gathering.queue.pop_front();
+                }
+            }
+            departs.extend(counts.into_iter().map(|(node, count)| {
+                let first = Some(node) == first;
+                (node, ThreadMessage::Depart { key, count, first })
+            }));
+        }
+        if gathering.all == 0 {
+            self.gatherings.remove(&key);
+        }
+        for (to, depart) in departs {
+            self.send(to, depart, out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_depart(
+        &mut self,
+        key: u64,
+        count: u32,
+        first: bool,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let arrivals = self.arrivals.get_mut(&key);
+        let arrivals = arrivals.filter(|arrivals| (1..=arrivals.sent()).contains(&count));
+        let arrivals = arrivals.ok_or("more threads go on from a barrier than wait at it")?;
+        arrivals.expected = count;
+        let threads: Vec<_> = arrivals.waiting.drain(..count as usize).collect();
+        for (place, thread) in threads.into_iter().enumerate() {
+            let is_first = first && place == 0;
+            self.finish(thread, Ok(is_first.into()), out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_refuse(
+        &mut self,
+        key: u64,
+        parties: u32,
+        count: u32,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let arrivals = self.arrivals.get_mut(&key);
+        let arrivals = arrivals.filter(|arrivals| (1..=arrivals.sent()).contains(&count));
+        let arrivals = arrivals.ok_or("more threads are refused at a barrier than wait at it")?;
+        let (given, sent) = (arrivals.parties, arrivals.sent() as usize);
+        let refused = sent - count as usize..sent;
+        let threads: Vec<_> = arrivals.waiting.drain(refused).collect();
+        for thread in threads {
+            let refusal = ThreadRefusal::Parties {
+                key,
+                parties,
+                given,
+            };
+            self.finish(thread, Err(refusal), out);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,299 @@
+//! Conditions and semaphores, by their managers.
+
+use std::collections::VecDeque;
+
+use dhole_model::{CallSite, NodeId};
+
+use super::{
+    Attempt, MOST_KEYS, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
+    ThreadRefusal, ThreadSync, WaitsOn,
+};
+
+/// A semaphore, as its manager knows it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Semaphore {
+    has: u64,
+    queue: VecDeque<ThreadId>,
+}
+
+const TOO_MANY: &str = "more conditions or semaphores than a node manages, or threads that wait";
+
+impl ThreadSync {
+    /// A thread that holds a lock gives it up, waits until a condition is signalled, and acquires
+    /// the lock again. It may go on without a signal, as everywhere.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::NotHeld`]; [`ThreadRefusal::Full`]
+    pub fn wait_on(
+        &mut self,
+        thread: ThreadId,
+        condition: u64,
+        lock: u64,
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        if !self.holds(thread, lock) {
+            return Err(ThreadRefusal::NotHeld(lock));
+        }
+        let signalled = false;
+        let on = WaitsOn::Queue {
+            condition,
+            lock,
+            signalled,
+        };
+        self.begin(thread, on, site)?;
+        let manager = self.manager_of(condition);
+        self.send(manager, ThreadMessage::Wait { condition, thread }, out);
+        self.own_messages(out);
+        Ok(ThreadAttempt::Waits)
+    }
+
+    /// Lets the thread go on that has waited longest on a condition, or all.
+    pub fn signal(&mut self, condition: u64, all: bool, out: &mut Vec<ThreadCommand>) {
+        let manager = self.manager_of(condition);
+        self.send(manager, ThreadMessage::Signal { condition, all }, out);
+        self.own_messages(out);
+    }
+
+    /// Adds to a semaphore.
+    pub fn post(&mut self, key: u64, count: u32, out: &mut Vec<ThreadCommand>) {
+        let manager = self.manager_of(key);
+        self.send(manager, ThreadMessage::Post { key, count }, out);
+        self.own_messages(out);
+    }
+
+    /// Sets what a semaphore has, and waits until it has that.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::Full`]
+    pub fn set(
+        &mut self,
+        thread: ThreadId,
+        key: u64,
+        count: u32,
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        let set = ThreadMessage::Set { key, thread, count };
+        self.asks_semaphore(thread, key, set, site, out)
+    }
+
+    /// Takes one of a semaphore, and waits until it has one; if it only `tries`, it gets 0 where
+    /// there is none, and else 1.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::Full`]
+    pub fn acquire(
+        &mut self,
+        thread: ThreadId,
+        key: u64,
+        tries: bool,
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        let take = ThreadMessage::Take { key, thread, tries };
+        self.asks_semaphore(thread, key, take, site, out)
+    }
+
+    fn asks_semaphore(
+        &mut self,
+        thread: ThreadId,
+        key: u64,
+        message: ThreadMessage,
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        self.begin(thread, WaitsOn::Semaphore(key), site)?;
+        let manager = self.manager_of(key);
+        self.send(manager, message, out);
+        self.own_messages(out);
+        Ok(match self.result(thread) {
+            Some(taken) => ThreadAttempt::Done(taken?),
+            None => ThreadAttempt::Waits,
+        })
+    }
+
+    pub(super) fn take_wait(
+        &mut self,
+        condition: u64,
+        thread: ThreadId,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let is_new = !self.conditions.contains_key(&condition);
+        if is_new && self.conditions.len() >= MOST_KEYS {
+            return Err(TOO_MANY);
+        }
+        let most = self.nodes * MOST_WAITING;
+        let queue = self.conditions.entry(condition).or_default();
+        if queue.len() >= most {
+            return Err(TOO_MANY);
+        }
+        queue.push_back(thread);
+        self.send(thread.node(), ThreadMessage::Queued { thread }, out);
+        Ok(())
+    }
+
+    pub(super) fn take_queued(
+        &mut self,
+        from: NodeId,
+        thread: ThreadId,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let Some(WaitsOn::Queue {
+            condition,
+            lock,
+            signalled,
+        }) = self.waits_on(thread)
+        else {
+            return Err("a thread waits on a condition that did not want to");
+        };
+        self.by_manager(from, condition)?;
+        if signalled {
+            // It has its lock still.
+            self.finish(thread, Ok(1), out);
+            return Ok(());
+        }
+        self.waits_now(thread, WaitsOn::Condition { condition, lock });
+        self.release(thread, lock, out)
+            .map_err(|_| "a thread that waits on a condition without its lock")
+    }
+
+    pub(super) fn take_signalled(
+        &mut self,
+        from: NodeId,
+        thread: ThreadId,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        match self.waits_on(thread) {
+            Some(WaitsOn::Queue {
+                condition,
+                lock,
+                signalled: false,
+            }) => {
+                self.by_manager(from, condition)?;
+                let signalled = true;
+                let on = WaitsOn::Queue {
+                    condition,
+                    lock,
+                    signalled,
+                };
+                self.waits_now(thread, on);
+                Ok(())
+            }
+            Some(WaitsOn::Condition { condition, lock }) => {
+                self.by_manager(from, condition)?;
+                self.waits_now(thread, WaitsOn::Lock(lock));
+                self.queue_for(thread, lock, out);
+                Ok(())
+            }
+            _ => Err("a signal for a thread that waits for none"),
+        }
+    }
+
+    fn waits_now(&mut self, thread: ThreadId, on: WaitsOn) {
+        if let Some(wait) = self.waits.get_mut(&thread) {
+            wait.on = on;
+        }
+    }
+
+    pub(super) fn take_signal(&mut self, condition: u64, all: bool, out: &mut Vec<ThreadCommand>) {
+        let Some(queue) = self.conditions.get_mut(&condition) else {
+            return;
+        };
+        let many = if all { queue.len() } else { 1.min(queue.len()) };
+        let threads: Vec<_> = queue.drain(..many).collect();
+        if queue.is_empty() {
+            self.conditions.remove(&condition);
+        }
+        for thread in threads {
+            self.send(thread.node(), ThreadMessage::Signalled { thread }, out);
+        }
+    }
+
+    /// A semaphore of which this node is the manager.
+    fn semaphore(&mut self, key: u64) -> Result<&mut Semaphore, &'static str> {
+        let is_new = !self.semaphores.contains_key(&key);
+        match is_new && self.semaphores.len() >= MOST_KEYS {
+            true => Err(TOO_MANY),
+            false => Ok(self.semaphores.entry(key).or_default()),
+        }
+    }
+
+    /// Threads go on that wait for what a semaphore has.
+    fn hand_out(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
+        let Some(semaphore) = self.semaphores.get_mut(&key) else {
+            return;
+        };
+        let Semaphore { has, queue } = semaphore;
+        let many = usize::try_from(*has).map_or(queue.len(), |has| has.min(queue.len()));
+        *has -= many as u64;
+        let threads: Vec<_> = queue.drain(..many).collect();
+        for thread in threads {
+            let taken = true;
+            self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
+        }
+    }
+
+    pub(super) fn take_post(
+        &mut self,
+        key: u64,
+        count: u32,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let semaphore = self.semaphore(key)?;
+        semaphore.has = semaphore.has.saturating_add(count.into());
+        self.hand_out(key, out);
+        Ok(())
+    }
+
+    pub(super) fn take_set(
+        &mut self,
+        key: u64,
+        thread: ThreadId,
+        count: u32,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        self.semaphore(key)?.has = count.into();
+        self.hand_out(key, out);
+        let taken = true;
+        self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
+        Ok(())
+    }
+
+    pub(super) fn take_take(
+        &mut self,
+        key: u64,
+        thread: ThreadId,
+        tries: bool,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let most = self.nodes * MOST_WAITING;
+        let semaphore = self.semaphore(key)?;
+        if semaphore.has == 0 && !tries {
+            if semaphore.queue.len() >= most {
+                return Err(TOO_MANY);
+            }
+            semaphore.queue.push_back(thread);
+            return Ok(());
+        }
+        let taken = semaphore.has > 0;
+        semaphore.has -= u64::from(taken);
+        self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
+        Ok(())
+    }
+
+    pub(super) fn take_taken(
+        &mut self,
+        from: NodeId,
+        thread: ThreadId,
+        taken: bool,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let Some(WaitsOn::Semaphore(key)) = self.waits_on(thread) else {
+            return Err("a thread has a semaphore that it does not wait for");
+        };
+        self.by_manager(from, key)?;
+        self.finish(thread, Ok(taken.into()), out);
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! What nodes say to each other about threads, and what these wait for.
+
+use std::fmt;
+
+use dhole_model::{CallSite, MessageKind, NodeId};
+use dhole_wire::Wire;
+
+/// A thread of a node. Its number 0 is the program itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub struct ThreadId(pub u64);
+
+impl ThreadId {
+    /// A thread of `node` that another one numbers.
+    pub fn new(node: NodeId, starter: NodeId, number: u32) -> ThreadId {
+        let (node, starter) = (u64::from(node.0), u64::from(starter.0));
+        ThreadId(node << 48 | starter << 32 | u64::from(number))
+    }
+
+    /// The node on which it runs.
+    pub fn node(self) -> NodeId {
+        NodeId((self.0 >> 48) as u16)
+    }
+
+    /// The node that has started it.
+    pub fn starter(self) -> NodeId {
+        NodeId((self.0 >> 32) as u16)
+    }
+
+    /// The starter's number of it.
+    pub fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number() {
+            0 => write!(f, "the program of {}", self.node()),
+            number => write!(
+                f,
+                "thread {number} of {} on {}",
+                self.starter(),
+                self.node()
+            ),
+        }
+    }
+}
+
+/// What a thread waits for that another thread has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub enum HeldBy {
+    /// A lock, which a thread holds.
+    Lock(u64),
+    /// The end of a thread.
+    Thread(ThreadId),
+}
+
+/// A thread that waits for another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub struct WaitingThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// For what.
+    pub waits_for: HeldBy,
+    /// Which of its node's waits this is.
+    pub wait: u64,
+    /// Where in the program.
+    pub site: CallSite,
+}
+
+impl fmt::Display for WaitingThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WaitingThread {
+            thread,
+            waits_for,
+            site,
+            ..
+        } = self;
+        match waits_for {
+            HeldBy::Lock(key) => write!(f, "{thread} waits for lock {key:#x} at {site}"),
+            HeldBy::Thread(of) => write!(f, "{thread} waits for the end of {of} at {site}"),
+        }
+    }
+}
+
+/// A message about threads of nodes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub enum ThreadMessage {
+    /// A node wants a lock: to its manager.
+    Acquire {
+        /// The lock.
+        key: u64,
+        /// The asker's number of its request.
+        number: u32,
+        /// Whether it wants to hear that another thread has the lock.
+        tries: bool,
+    },
+    /// The manager passes a request on to the node that asked before.
+    Forward {
+        /// The lock.
+        key: u64,
+        /// Who asks.
+        asker: NodeId,
+        /// The asker's number of its request.
+        number: u32,
+        /// As in [`Acquire`](ThreadMessage::Acquire).
+        tries: bool,
+    },
+    /// The lock, for the node that gets it.
+    Token {
+        /// The lock.
+        key: u64,
+    },
+    /// A lock that was tried is another thread's. It comes when that is over.
+    Busy {
+        /// The lock.
+        key: u64,
+        /// The asker's number of its request.
+        number: u32,
+    },
+    /// Threads have reached a barrier: to its manager.
+    Arrive {
+        /// The barrier.
+        key: u64,
+        /// How many threads it takes.
+        parties: u32,
+        /// How many have reached it on this node.
+        count: u32,
+    },
+    /// As many threads as it takes have reached a barrier.
+    Depart {
+        /// The barrier.
+        key: u64,
+        /// How many of this node go on.
+        count: u32,
+        /// Whether the first of all is among them.
+        first: bool,
+    },
+    /// Threads are refused at a barrier, for others wait at it that say another number.
+    Refuse {
+        /// The barrier.
+        key: u64,
+        /// How many threads it takes.
+        parties: u32,
+        /// How many are refused.
+        count: u32,
+    },
+    /// A thread wants to wait on a condition: to its manager.
+    Wait {
+        /// The condition.
+        condition: u64,
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// A thread waits on its condition from here on, and gives its lock up.
+    Queued {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Signals a condition: to its manager.
+    Signal {
+        /// The condition.
+        condition: u64,
+        /// Whether all go on that wait on it, or the first.
+        all: bool,
+    },
+    /// A thread's condition was signalled.
+    Signalled {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Adds to a semaphore: to its manager.
+    Post {
+        /// The semaphore.
+        key: u64,
+        /// How much.
+        count: u32,
+    },
+    /// Sets what a semaphore has: to its manager.
+    Set {
+        /// The semaphore.
+        key: u64,
+        /// The thread that waits until it is set.
+        thread: ThreadId,
+        /// How much it has.
+        count: u32,
+    },
+    /// A thread wants to take one of a semaphore: to its manager.
+    Take {
+        /// The semaphore.
+        key: u64,
+        /// The thread.
+        thread: ThreadId,
+        /// Whether it goes on where there is none.
+        tries: bool,
+    },
+    /// A thread goes on that waits for a semaphore.
+    Taken {
+        /// The thread.
+        thread: ThreadId,
+        /// Whether it has one, or what it wanted set is set.
+        taken: bool,
+    },
+    /// Begins a thread.
+    Start {
+        /// The thread, of the receiver.
+        thread: ThreadId,
+        /// What it does.
+        entry: u64,
+        /// With what.
+        argument: u64,
+    },
+    /// A thread waits for the end of another one, of the receiver.
+    Join {
+        /// The other one.
+        thread: ThreadId,
+        /// The one that waits.
+        by: ThreadId,
+    },
+    /// A thread has ended that another one waits for.
+    Joined {
+        /// The one that waits.
+        by: ThreadId,
+        /// What the one that ended says.
+        value: u64,
+        /// Whether it ran.
+        ran: bool,
+    },
+    /// The program that starts threads has come to its end.
+    Leave,
+    /// Follows the threads that wait for each other, from the first one on.
+    Probe {
+        /// Each waits for something that the next one has.
+        path: Vec<WaitingThread>,
+    },
+}
+
+/// Most threads on the path of a probe.
+pub(super) const MOST_PATH: usize = 64;
+
+impl ThreadMessage {
+    /// What the message is counted as.
+    pub(crate) fn counted_as(&self) -> MessageKind {
+        use ThreadMessage as M;
+        match self {
+            M::Acquire { .. } | M::Forward { .. } | M::Token { .. } | M::Busy { .. } => {
+                MessageKind::ThreadLock
+            }
+            M::Arrive { .. } | M::Depart { .. } | M::Refuse { .. } => MessageKind::ThreadBarrier,
+            M::Wait { .. } | M::Queued { .. } | M::Signal { .. } | M::Signalled { .. } => {
+                MessageKind::ThreadCondition
+            }
+            M::Post { .. } | M::Set { .. } | M::Take { .. } | M::Taken { .. } => {
+                MessageKind::ThreadSemaphore
+            }
+            M::Start { .. } | M::Join { .. } | M::Joined { .. } | M::Leave => {
+                MessageKind::ThreadStart
+            }
+            M::Probe { .. } => MessageKind::ThreadProbe,
+        }
+    }
+
+    /// What makes no sense in a cluster of `nodes`.
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        use ThreadMessage as M;
+        let is_node = |node: NodeId| node.index() < nodes;
+        let is_thread = |thread: &ThreadId| is_node(thread.node()) && is_node(thread.starter());
+        let is_right = match self {
+            M::Forward { asker, .. } => is_node(*asker),
+            M::Wait { thread, .. }
+            | M::Queued { thread }
+            | M::Signalled { thread }
+            | M::Set { thread, .. }
+            | M::Take { thread, .. }
+            | M::Taken { thread, .. }
+            | M::Start { thread, .. } => is_thread(thread),
+            M::Join { thread, by } => is_thread(thread) && is_thread(by),
+            M::Joined { by, .. } => is_thread(by),
+            M::Probe { path } => {
+                let held = |waits_for: &HeldBy| match waits_for {
+                    HeldBy::Lock(_) => true,
+                    HeldBy::Thread(thread) => is_thread(thread),
+                };
+                let sound = |it: &WaitingThread| is_thread(&it.thread) && held(&it.waits_for);
+                (1..=MOST_PATH).contains(&path.len()) && path.iter().all(sound)
+            }
+            _ => true,
+        };
+        match is_right {
+            true => Ok(()),
+            false => Err("a thread of a node that is not in the cluster"),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Threads that nodes start, and their ends.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dhole_model::{CallSite, NodeId};
+
+use super::{
+    Attempt, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
+    ThreadSync, WaitsOn,
+};
+
+/// Most threads that are started on a node in a run.
+pub const MOST_STARTED: usize = 1 << 20;
+
+/// In place of the value of a thread that another one has waited for.
+const WAITED_FOR: u64 = 1;
+
+/// The threads of a node that others have started.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Started {
+    /// The last number that this node has given a thread.
+    number: u32,
+    all: BTreeMap<ThreadId, Run>,
+    /// Those that are to begin, with what they do.
+    next: VecDeque<(ThreadId, u64, u64)>,
+    /// The program that starts threads has ended.
+    pub has_left: bool,
+}
+
+/// How far a thread of this node is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Run {
+    /// It has not begun, as far as this node knows, or runs; that thread waits for its end.
+    On(bool, Option<ThreadId>),
+    /// It has ended, with this value if it ran.
+    Ended(Option<u64>),
+    /// It was waited for.
+    Joined,
+}
+
+impl ThreadSync {
+    /// A number for another thread of this node, which nobody starts.
+    pub fn number_thread(&mut self) -> ThreadId {
+        self.started.number += 1;
+        ThreadId::new(self.me, self.me, self.started.number)
+    }
+
+    /// Starts a thread on a node, and does not wait for it.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::NoNode`]
+    pub fn start(
+        &mut self,
+        node: NodeId,
+        entry: u64,
+        argument: u64,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Result<ThreadId, ThreadRefusal> {
+        if node.index() >= self.nodes {
+            return Err(ThreadRefusal::NoNode(node));
+        }
+        self.started.number += 1;
+        let thread = ThreadId::new(node, self.me, self.started.number);
+        let start = ThreadMessage::Start {
+            thread,
+            entry,
+            argument,
+        };
+        self.send(node, start, out);
+        self.own_messages(out);
+        Ok(thread)
+    }
+
+    /// The next thread of this node that is to begin: which, and what it does.
+    pub fn next_start(&mut self) -> Option<(ThreadId, u64, u64)> {
+        self.started.next.pop_front()
+    }
+
+    /// Whether the program that starts threads has ended.
+    pub fn has_left(&self) -> bool {
+        self.started.has_left
+    }
+
+    /// The program that starts threads ends: those that serve it go on.
+    pub fn leave(&mut self, out: &mut Vec<ThreadCommand>) {
+        self.send_others(&ThreadMessage::Leave, out);
+    }
+
+    /// A thread of this node has ended, with a value if it ran.
+    pub fn ended(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
+        let Some(Run::On(_, by)) = self.started.all.get(&thread).copied() else {
+            return;
+        };
+        let run = match by {
+            None => Run::Ended(value),
+            Some(by) => {
+                self.tell_joined(by, value, out);
+                Run::Joined
+            }
+        };
+        self.started.all.insert(thread, run);
+        self.own_messages(out);
+    }
+
+    fn tell_joined(&mut self, by: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
+        let (ran, value) = (value.is_some(), value.unwrap_or_default());
+        self.send(by.node(), ThreadMessage::Joined { by, value, ran }, out);
+    }
+
+    /// A thread waits for the end of another one, and gets what it says.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::NoThread`]; [`ThreadRefusal::Full`]
+    pub fn join(
+        &mut self,
+        by: ThreadId,
+        thread: ThreadId,
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        let is_node = |node: NodeId| node.index() < self.nodes;
+        let mine = thread.starter() == self.me && thread.number() > self.started.number;
+        let is_one = is_node(thread.node()) && is_node(thread.starter());
+        if !is_one || mine || thread.number() == 0 {
+            return Err(ThreadRefusal::NoThread(thread));
+        }
+        self.begin(by, WaitsOn::Thread(thread), site)?;
+        self.send(thread.node(), ThreadMessage::Join { thread, by }, out);
+        self.own_messages(out);
+        Ok(match self.result(by) {
+            Some(joined) => ThreadAttempt::Done(joined?),
+            None => ThreadAttempt::Waits,
+        })
+    }
+
+    pub(super) fn take_start(
+        &mut self,
+        from: NodeId,
+        thread: ThreadId,
+        (entry, argument): (u64, u64),
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let by = match self.started.all.get(&thread) {
+            None if self.started.all.len() < MOST_STARTED => None,
+            // Another node waits for its end already.
+            Some(Run::On(false, by)) => *by,
+            _ => return Err("a thread begins twice, or one too many"),
+        };
+        if thread.node() != self.me || thread.starter() != from || thread.number() == 0 {
+            return Err("a thread begins that its starter does not number");
+        }
+        self.started.all.insert(thread, Run::On(true, by));
+        self.started.next.push_back((thread, entry, argument));
+        out.push(ThreadCommand::Started);
+        Ok(())
+    }
+
+    pub(super) fn take_join(
+        &mut self,
+        thread: ThreadId,
+        by: ThreadId,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        if thread.node() != self.me {
+            return Err("a thread of another node is waited for here");
+        }
+        let run = match self.started.all.get(&thread).copied() {
+            None if self.started.all.len() < MOST_STARTED => Run::On(false, Some(by)),
+            Some(Run::On(known, None)) => Run::On(known, Some(by)),
+            Some(Run::Ended(value)) => {
+                self.tell_joined(by, value, out);
+                Run::Joined
+            }
+            // There is an answer, but no value, and it is not waited for.
+            _ => {
+                let (value, ran) = (WAITED_FOR, false);
+                self.send(by.node(), ThreadMessage::Joined { by, value, ran }, out);
+                return Ok(());
+            }
+        };
+        self.started.all.insert(thread, run);
+        Ok(())
+    }
+
+    pub(super) fn take_joined(
+        &mut self,
+        from: NodeId,
+        by: ThreadId,
+        value: u64,
+        ran: bool,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        // Where it waited for itself it has heard of that, and does not wait any more.
+        let Some(WaitsOn::Thread(thread)) = self.waits_on(by) else {
+            return Ok(());
+        };
+        if thread.node() != from {
+            return Err("what only the node of a thread says");
+        }
+        let result = match (ran, value) {
+            (true, value) => Ok(value),
+            (false, WAITED_FOR) => Err(ThreadRefusal::NoThread(thread)),
+            (false, _) => Err(ThreadRefusal::NotBegun(thread)),
+        };
+        self.finish(by, result, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! The thread that calls, of its node: how it takes steps of the machine by which threads wait for
+//! each other, and waits.
+
+use dhole_node::{AnnexOutbox, AnnexStep};
+use dhole_protocol::memory::sync::{ThreadAttempt, ThreadCommand, ThreadRefusal, ThreadSync};
+
+use crate::context::Body;
+use crate::memory::Memory;
+use crate::thread_error::ThreadError;
+use crate::waiters::WaitsFor;
+
+/// The body that this thread runs, and the memory of its node.
+pub(crate) struct Here {
+    pub body: Body,
+    memory: *const Memory,
+}
+
+impl Here {
+    pub fn find() -> Result<Here, ThreadError> {
+        let body = Body::current().ok_or(ThreadError::NoNode)?;
+        let memory = body.memory.cast();
+        Ok(Here { body, memory })
+    }
+
+    pub fn memory(&self) -> &Memory {
+        // SAFETY: whoever runs a body names its node's memory (`context::run`), which is there as
+        // long as the body runs; and this thread is within it.
+        unsafe { &*self.memory }
+    }
+
+    /// Takes a step of the machine, and waits until it has a result.
+    pub fn attempt(
+        &self,
+        mut begin: impl FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
+    ) -> Result<u64, ThreadError> {
+        self.attempt_then(&mut begin, &mut |_, _| ())
+    }
+
+    /// As [`attempt`](Here::attempt), and does something before it waits.
+    pub fn attempt_then(
+        &self,
+        begin: &mut dyn FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
+        before: &mut dyn FnMut(&Memory, &mut AnnexOutbox<'_>),
+    ) -> Result<u64, ThreadError> {
+        let (memory, thread) = (self.memory(), self.body.thread);
+        let (mut begun, mut suspected, mut result) = (false, 0, None);
+        let waits_for = WaitsFor::Thread(thread);
+        self.body.wait(&memory.waiters, waits_for, &mut |out| {
+            let mut commands = Vec::new();
+            let mut machine = memory.sync.machine();
+            if !begun {
+                suspected = out.now_ns;
+                result = match begin(&mut machine, &mut commands) {
+                    Ok(ThreadAttempt::Done(value)) => Some(Ok(value)),
+                    Ok(ThreadAttempt::Waits) => None,
+                    Err(refusal) => Some(Err(refusal)),
+                };
+            } else {
+                result = machine.result(thread);
+                if result.is_none() && out.now_ns - suspected >= out.patience_ns {
+                    suspected = out.now_ns;
+                    machine.suspect(thread, &mut commands);
+                    result = machine.result(thread);
+                }
+            }
+            drop(machine);
+            memory.sync.carry_out(commands, &memory.waiters, out);
+            if !begun && result.is_none() {
+                before(memory, out);
+            }
+            begun = true;
+            match result {
+                Some(_) => AnnexStep::Over,
+                None => AnnexStep::Waits,
+            }
+        })?;
+        let result = result.expect("a wait that is over has a result");
+        Ok(result?)
+    }
+
+    /// Takes a step of the machine for which nobody waits.
+    pub fn tell<R>(
+        &self,
+        mut tells: impl FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Result<R, ThreadRefusal>,
+    ) -> Result<R, ThreadError> {
+        let memory = self.memory();
+        let mut told = None;
+        let waits_for = WaitsFor::Thread(self.body.thread);
+        self.body.wait(&memory.waiters, waits_for, &mut |out| {
+            let mut commands = Vec::new();
+            told = Some(tells(&mut memory.sync.machine(), &mut commands));
+            memory.sync.carry_out(commands, &memory.waiters, out);
+            AnnexStep::Over
+        })?;
+        Ok(told.expect("a step was taken")?)
+    }
+}
+
+type Attempt = Result<ThreadAttempt, ThreadRefusal>;

@@ -1,0 +1,204 @@
+//! Locks, barriers, conditions and semaphores between threads of all nodes, by 64-bit numbers.
+//!
+//! Any thread of a node may call these that dhole knows: the program's own, those of
+//! [`threads::scope`](crate::threads::scope), and those that nodes
+//! [start](crate::threads::start). A number means the same on all nodes. That of a lock is no other
+//! thing than that of a barrier, a condition or a semaphore. It may be an address, which is never
+//! read.
+//!
+//! A lock stays on the node whose thread held it last: to acquire it there again takes no message.
+//!
+//! ```
+//! # use dhole_model::CallSite;
+//! # use dhole_node::{Settings, Threads, run_on};
+//! # use dhole_view::{MemorySettings, alloc, sync, threads};
+//! # use std::sync::atomic::Ordering::Relaxed;
+//! # let machine = Threads::new(2, 0);
+//! # let mut settings = Settings::nodes(2);
+//! # settings.annex = Some(std::sync::Arc::new(MemorySettings::default()));
+//! # let run = run_on(&machine, &settings, |w| {
+//! const LOCK: u64 = 1;
+//! let (cell, nodes) = (w.once(|w| Ok(alloc::<u64>(w)?))?.get(w), w.nodes() as u32);
+//! threads::scope(w, |_, scope| {
+//!     for _ in 0..3 {
+//!         scope.spawn(|| {
+//!             sync::lock(LOCK, CallSite::caller())?;
+//!             cell.store(cell.load(Relaxed) + 1, Relaxed);
+//!             sync::unlock(LOCK)?;
+//!             sync::barrier(2, 3 * nodes, CallSite::caller())
+//!         })?;
+//!     }
+//!     Ok::<(), threads::ThreadError>(())
+//! })??;
+//! let sum = cell.load(Relaxed);
+//! # w.barrier()?;
+//! # Ok(sum)
+//! # })?;
+//! # assert_eq!(run.value, 6);
+//! # Ok::<(), dhole_node::RunError>(())
+//! ```
+
+use dhole_model::CallSite;
+use dhole_protocol::memory::sync::ThreadSync;
+
+use crate::context::Body;
+use crate::here::Here;
+use crate::thread_error::ThreadError;
+
+/// A thread that waits for others of its node at a barrier yields so often before it tells the
+/// manager of those that have come.
+const YIELDS: usize = 64;
+
+/// Acquires a lock, and waits until no other thread has it.
+///
+/// # Errors
+/// [`ThreadError`]: this thread has it already, or waits for itself through others.
+pub fn lock(key: u64, site: CallSite) -> Result<(), ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    if here.memory().sync.machine().lock_here(thread, key) {
+        return Ok(());
+    }
+    here.attempt(|machine, out| machine.lock(thread, key, site, out))?;
+    Ok(())
+}
+
+/// Acquires a lock unless another thread has it; whether it did. Of a lock that is on another node
+/// it asks that node.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn try_lock(key: u64, site: CallSite) -> Result<bool, ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    if here.memory().sync.machine().lock_here(thread, key) {
+        return Ok(true);
+    }
+    let taken = here.attempt(|machine, out| machine.try_lock(thread, key, site, out))?;
+    Ok(taken == 1)
+}
+
+/// Releases a lock.
+///
+/// # Errors
+/// [`ThreadError`]: this thread does not have it.
+pub fn unlock(key: u64) -> Result<(), ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    if here.memory().sync.machine().unlock_here(thread, key) {
+        return Ok(());
+    }
+    here.tell(|machine, out| machine.unlock(thread, key, out))
+}
+
+/// Waits until as many threads have called this as it takes: `parties`. True for one of them.
+///
+/// # Errors
+/// [`ThreadError`]: others wait that say another number.
+pub fn barrier(key: u64, parties: u32, site: CallSite) -> Result<bool, ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    let mut arrive =
+        |machine: &mut ThreadSync, out: &mut _| machine.arrive(thread, key, parties, site, out);
+    let first = here.attempt_then(&mut arrive, &mut |memory, out| {
+        let has_unsent = || memory.sync.machine().has_unsent(key);
+        // As many of this node as the last time are expected.
+        for _ in 0..YIELDS {
+            if !has_unsent() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        let mut commands = Vec::new();
+        memory.sync.machine().flush(key, &mut commands);
+        memory.sync.carry_out(commands, &memory.waiters, out);
+    })?;
+    Ok(first == 1)
+}
+
+/// Gives up a lock that this thread holds, waits until the condition is signalled, and acquires the
+/// lock again. As everywhere it may go on without a signal: test what it waits for in a loop.
+///
+/// # Errors
+/// [`ThreadError`]: this thread does not have the lock.
+pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    here.attempt(|machine, out| machine.wait_on(thread, condition, lock, site, out))?;
+    Ok(())
+}
+
+/// Lets the thread go on that has waited longest on a condition, if there is one.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn signal(condition: u64) -> Result<(), ThreadError> {
+    Here::find()?.tell(|machine, out| {
+        machine.signal(condition, false, out);
+        Ok(())
+    })
+}
+
+/// Lets all threads go on that wait on a condition.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn broadcast(condition: u64) -> Result<(), ThreadError> {
+    Here::find()?.tell(|machine, out| {
+        machine.signal(condition, true, out);
+        Ok(())
+    })
+}
+
+/// Adds to a semaphore. One that was never set has 0.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn post(semaphore: u64, count: u32) -> Result<(), ThreadError> {
+    Here::find()?.tell(|machine, out| {
+        machine.post(semaphore, count, out);
+        Ok(())
+    })
+}
+
+/// Takes one of a semaphore, and waits until it has one.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn acquire(semaphore: u64, site: CallSite) -> Result<(), ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    here.attempt(|machine, out| machine.acquire(thread, semaphore, false, site, out))?;
+    Ok(())
+}
+
+/// Takes one of a semaphore if it has one; whether it did.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn try_acquire(semaphore: u64) -> Result<bool, ThreadError> {
+    let here = Here::find()?;
+    let (thread, site) = (here.body.thread, CallSite::runtime("a try"));
+    let taken = here.attempt(|machine, out| machine.acquire(thread, semaphore, true, site, out))?;
+    Ok(taken == 1)
+}
+
+/// Sets what a semaphore has from here on.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn set(semaphore: u64, count: u32) -> Result<(), ThreadError> {
+    let here = Here::find()?;
+    let (thread, site) = (here.body.thread, CallSite::runtime("setting a semaphore"));
+    here.attempt(|machine, out| machine.set(thread, semaphore, count, site, out))?;
+    Ok(())
+}
+
+/// For loops that wait for another node's store: takes what has come.
+///
+/// # Errors
+/// [`ThreadError::Wait`] once the run has ended.
+pub fn pause() -> Result<(), ThreadError> {
+    let body = Body::current().ok_or(ThreadError::NoNode)?;
+    Ok(body.look()?)
+}
