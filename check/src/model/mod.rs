@@ -13,8 +13,8 @@
 //! Objects with operations ([`Op::Call`]) use the state machines of live nodes too. Multicasts have
 //! one order, which each node follows at its own pace.
 //!
-//! Three models stand by themselves: pages under TreadMarks ([`pages`]), totally ordered groups
-//! ([`groups`]), and raw memory ([`memory`]).
+//! Four models stand by themselves: pages under TreadMarks ([`pages`]), totally ordered groups
+//! ([`groups`]), raw memory ([`memory`]), and threads that wait for each other ([`threads`]).
 //!
 //! The checks must catch each [`Bug`](crate::Bug) that is planted in messages or commands. A
 //! checker that finds nothing has to show that it would.
@@ -39,6 +39,7 @@ pub mod programs;
 pub mod random;
 mod sealed;
 mod seen;
+pub mod threads;
 mod waiting;
 mod waits;
 mod worker;

@@ -14,6 +14,7 @@ mod large;
 mod litmus;
 mod members;
 mod memory;
+mod memory_threads;
 mod objects;
 mod pages;
 mod races;

@@ -1,0 +1,534 @@
+//! The model of threads that wait for each other. It explores every run of a small program over the
+//! machines of its nodes, with messages that arrive in any order.
+//!
+//! A thread takes a step, or waits for its machine's result, which it takes at once. Ghosts know
+//! who holds each lock, and how many threads have reached and passed each barrier.
+
+mod findings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use dhole_model::{CallSite, NodeId};
+use dhole_protocol::memory::sync::{
+    ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
+};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use crate::model::Sealed;
+
+pub use findings::{ThreadBug, ThreadFault, ThreadSight};
+
+/// A step of a thread. Locks, barriers, conditions and semaphores have numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ThreadOp {
+    /// Acquires a lock.
+    Lock(u64),
+    /// Acquires a lock if it is free, and then releases it.
+    Try(u64),
+    /// Releases a lock.
+    Unlock(u64),
+    /// Reaches a barrier of so many threads.
+    Barrier(u64, u32),
+    /// Waits on a condition, with a lock, unless another thread has set the flag of that number.
+    Await(u64, u64),
+    /// Sets the flag of a condition.
+    Set(u64),
+    /// Signals a condition: the first that waits, or all.
+    Signal(u64, bool),
+    /// Adds one to a semaphore.
+    Post(u64),
+    /// Takes one of a semaphore.
+    Acquire(u64),
+}
+
+/// A program of threads.
+#[derive(Clone, Debug)]
+pub struct ThreadModel {
+    /// The steps of each thread of each node.
+    pub nodes: Vec<Vec<Vec<ThreadOp>>>,
+    /// Threads that wait look once for a deadlock; in a sound program there is none.
+    pub suspects: bool,
+    /// A mistake that the checker is to find.
+    pub bug: Option<ThreadBug>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Parcel {
+    from: NodeId,
+    to: NodeId,
+    message: ThreadMessage,
+}
+
+/// A thread of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Thread {
+    done: usize,
+    waits: bool,
+    /// It has looked for a deadlock.
+    suspected: bool,
+}
+
+#[derive(Clone, PartialEq, Hash)]
+struct Node {
+    machine: ThreadSync,
+    threads: Vec<Thread>,
+}
+
+/// A barrier, as the ghosts know it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Passed {
+    reached: u32,
+    passed: u32,
+    first: u32,
+}
+
+/// Everything about one moment of a run.
+#[derive(Clone, PartialEq, Hash)]
+pub struct Moment {
+    nodes: Vec<Sealed<Node>>,
+    /// In the order of their hashes.
+    parcels: Vec<Sealed<Parcel>>,
+    /// Who holds each lock.
+    holders: BTreeMap<u64, ThreadId>,
+    barriers: BTreeMap<u64, Passed>,
+    /// What each semaphore has, and the flags of conditions that are set.
+    has: BTreeMap<u64, u32>,
+    flags: BTreeMap<u64, bool>,
+    fault: Option<ThreadFault>,
+}
+
+/// Something that can happen next.
+#[derive(Clone, PartialEq)]
+pub enum Happening {
+    /// A thread takes its next step.
+    Compute(usize, usize),
+    /// A node tells the manager of a barrier who waits there.
+    Flush(usize, u64),
+    /// A thread that waits looks for a deadlock.
+    Suspect(usize, usize),
+    /// The message at this place arrives.
+    Deliver(usize, String),
+}
+
+impl fmt::Debug for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happening::Compute(node, thread) => write!(f, "thread {thread} of n{node} goes on"),
+            Happening::Flush(node, key) => write!(f, "n{node} flushes barrier {key}"),
+            Happening::Suspect(node, thread) => write!(f, "thread {thread} of n{node} suspects"),
+            Happening::Deliver(_, words) => write!(f, "{words}"),
+        }
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, node) in self.nodes.iter().enumerate() {
+            writeln!(f, "  n{number} {:?}\n    {:?}", node.threads, node.machine)?;
+        }
+        let Moment {
+            holders,
+            barriers,
+            has,
+            fault,
+            ..
+        } = self;
+        writeln!(f, "  {holders:?} {barriers:?} {has:?} {fault:?}")
+    }
+}
+
+/// The number of a thread in its machine.
+fn id(node: usize, thread: usize) -> ThreadId {
+    let at = NodeId::at(node);
+    ThreadId::new(at, at, thread as u32)
+}
+
+/// One happening: the moment that it makes.
+struct Step<'a> {
+    model: &'a ThreadModel,
+    moment: Moment,
+}
+
+impl Step<'_> {
+    fn fault(&mut self, fault: ThreadFault) {
+        self.moment.fault = self.moment.fault.or(Some(fault));
+    }
+
+    fn put(&mut self, from: usize, to: NodeId, message: ThreadMessage) {
+        let from = NodeId::at(from);
+        let parcel = Sealed::new(Parcel { from, to, message });
+        let before = |other: &Sealed<Parcel>| other.fingerprint() < parcel.fingerprint();
+        let place = self.moment.parcels.partition_point(before);
+        self.moment.parcels.insert(place, parcel);
+    }
+
+    /// Changes a node, and carries out what its machine wants done.
+    fn at<R>(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<ThreadCommand>) -> R) -> R {
+        let mut node = Node::clone(&self.moment.nodes[at]);
+        let mut out = Vec::new();
+        let result = f(&mut node, &mut out);
+        self.moment.nodes[at] = Sealed::new(node);
+        for command in out {
+            match command {
+                ThreadCommand::Send { to, message } => self.send(at, to, message),
+                ThreadCommand::Wake(thread) => self.wake(at, thread.number() as usize),
+                ThreadCommand::Started => {}
+            }
+        }
+        result
+    }
+
+    /// Sends a message, or what a bug makes of it.
+    fn send(&mut self, from: usize, to: NodeId, mut message: ThreadMessage) {
+        use ThreadMessage as M;
+        match (self.model.bug, &mut message) {
+            // Another node that has asked for the lock gets it too.
+            (Some(ThreadBug::TwoTokens), M::Token { .. }) => {
+                let others = (0..self.moment.nodes.len()).map(NodeId::at);
+                for other in others.filter(|it| it.index() != from && *it != to) {
+                    self.put(from, other, message.clone());
+                }
+            }
+            (Some(ThreadBug::LostToken), M::Token { .. })
+            | (Some(ThreadBug::LostSignal), M::Signalled { .. })
+            | (Some(ThreadBug::LostPost), M::Taken { .. }) => return,
+            (Some(ThreadBug::OneTooFew), M::Arrive { parties, .. }) => *parties -= 1,
+            (Some(ThreadBug::CountedTwice), M::Arrive { count, .. }) => *count += 1,
+            (Some(ThreadBug::AllFirst), M::Depart { first, .. }) => *first = true,
+            // The thread gives its lock up before its wait has begun.
+            (Some(ThreadBug::EarlyRelease), M::Wait { thread, .. }) => {
+                let queued = M::Queued { thread: *thread };
+                self.put(to.index(), NodeId::at(from), queued);
+            }
+            (Some(ThreadBug::EarlyRelease), M::Queued { .. }) => return,
+            _ => {}
+        }
+        self.put(from, to, message);
+    }
+
+    fn deliver(&mut self, place: usize) {
+        let Parcel { from, to, message } = Parcel::clone(&self.moment.parcels.remove(place));
+        let taken = self.at(to.index(), |node, out| {
+            node.machine.deliver(from, message, out)
+        });
+        if taken.is_err() {
+            self.fault(ThreadFault::Refused);
+        }
+    }
+
+    /// A thread has a result.
+    fn wake(&mut self, at: usize, thread: usize) {
+        if !self.moment.nodes[at].threads[thread].waits {
+            return;
+        }
+        let result = self.at(at, |node, _| node.machine.result(id(at, thread)));
+        match result {
+            Some(Ok(value)) => self.has_done(at, thread, value),
+            Some(Err(ThreadRefusal::Deadlock(_))) => self.fault(ThreadFault::Deadlock),
+            Some(Err(_)) => self.fault(ThreadFault::Refused),
+            None => {}
+        }
+    }
+
+    /// A thread has done its step.
+    fn has_done(&mut self, at: usize, thread: usize, value: u64) {
+        let (own, op) = (id(at, thread), self.op(at, thread));
+        let mut again = false;
+        match op {
+            ThreadOp::Lock(key) => self.holds(key, own),
+            ThreadOp::Await(condition, lock) => {
+                self.holds(lock, own);
+                // Without the flag it was woken by another signal, and waits again.
+                again = !self.is_set(condition);
+            }
+            ThreadOp::Try(key) if value == 1 => {
+                self.holds(key, own);
+                self.moment.holders.remove(&key);
+                let unlocked = self.at(at, |node, out| node.machine.unlock(own, key, out));
+                if unlocked.is_err() {
+                    self.fault(ThreadFault::Refused);
+                }
+            }
+            ThreadOp::Barrier(key, parties) => {
+                let barrier = self.moment.barriers.entry(key).or_default();
+                barrier.passed += 1;
+                barrier.first += value as u32;
+                let rounds = barrier.reached / parties;
+                if barrier.passed > rounds * parties || barrier.first > rounds {
+                    self.fault(ThreadFault::TooEarly);
+                }
+            }
+            ThreadOp::Acquire(key) => {
+                let has = self.moment.has.entry(key).or_default();
+                match has.checked_sub(1) {
+                    Some(left) => *has = left,
+                    None => self.fault(ThreadFault::TooEarly),
+                }
+            }
+            _ => {}
+        }
+        self.at(at, |node, _| {
+            let thread = &mut node.threads[thread];
+            thread.waits = false;
+            thread.done += usize::from(!again);
+        });
+    }
+
+    fn is_set(&self, condition: u64) -> bool {
+        self.moment.flags.get(&condition).copied().unwrap_or(false)
+    }
+
+    fn holds(&mut self, key: u64, thread: ThreadId) {
+        if self.moment.holders.insert(key, thread).is_some() {
+            self.fault(ThreadFault::NotAlone);
+        }
+    }
+
+    fn op(&self, at: usize, thread: usize) -> ThreadOp {
+        self.model.nodes[at][thread][self.moment.nodes[at].threads[thread].done]
+    }
+
+    fn compute(&mut self, at: usize, thread: usize) {
+        let (own, op, site) = (
+            id(at, thread),
+            self.op(at, thread),
+            CallSite::runtime("a step"),
+        );
+        match op {
+            ThreadOp::Unlock(key) => drop(self.moment.holders.remove(&key)),
+            ThreadOp::Await(condition, _) if self.is_set(condition) => {
+                return self.at(at, |node, _| node.threads[thread].done += 1);
+            }
+            ThreadOp::Await(_, lock) => drop(self.moment.holders.remove(&lock)),
+            ThreadOp::Barrier(key, _) => {
+                self.moment.barriers.entry(key).or_default().reached += 1;
+            }
+            ThreadOp::Post(key) => *self.moment.has.entry(key).or_default() += 1,
+            ThreadOp::Set(condition) => drop(self.moment.flags.insert(condition, true)),
+            _ => {}
+        }
+        self.at(at, |node, _| node.threads[thread].waits = true);
+        let attempt = self.at(at, |node, out| {
+            let machine = &mut node.machine;
+            let done = Ok(ThreadAttempt::Done(1));
+            match op {
+                ThreadOp::Lock(key) => machine.lock(own, key, site, out),
+                ThreadOp::Try(key) => machine.try_lock(own, key, site, out),
+                ThreadOp::Unlock(key) => machine
+                    .unlock(own, key, out)
+                    .map(|()| ThreadAttempt::Done(1)),
+                ThreadOp::Barrier(key, parties) => machine.arrive(own, key, parties, site, out),
+                ThreadOp::Await(condition, lock) => {
+                    machine.wait_on(own, condition, lock, site, out)
+                }
+                ThreadOp::Signal(condition, all) => {
+                    machine.signal(condition, all, out);
+                    done
+                }
+                ThreadOp::Set(_) => done,
+                ThreadOp::Post(key) => {
+                    machine.post(key, 1, out);
+                    done
+                }
+                ThreadOp::Acquire(key) => machine.acquire(own, key, false, site, out),
+            }
+        });
+        match attempt {
+            Ok(ThreadAttempt::Done(value)) => self.has_done(at, thread, value),
+            Ok(ThreadAttempt::Waits) => {}
+            Err(_) => self.fault(ThreadFault::Refused),
+        }
+    }
+}
+
+impl ThreadModel {
+    /// What is wrong with a moment in which nothing can happen any more.
+    fn at_rest(&self, moment: &Moment) -> Option<ThreadFault> {
+        let mut actions = Vec::new();
+        self.actions(moment, &mut actions);
+        if !actions.is_empty() || moment.fault.is_some() {
+            return None;
+        }
+        let mut threads = moment.nodes.iter().zip(&self.nodes);
+        let all_done = threads.all(|(node, ops)| {
+            let mut threads = node.threads.iter().zip(ops);
+            threads.all(|(thread, ops)| thread.done == ops.len())
+        });
+        let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
+        match (all_done, rests) {
+            (false, _) => Some(ThreadFault::Stuck),
+            (true, false) => Some(ThreadFault::Restless),
+            (true, true) => None,
+        }
+    }
+
+    fn shows(&self, moment: &Moment, sight: ThreadSight) -> bool {
+        let comes = |is: fn(&ThreadMessage) -> bool| {
+            moment.parcels.iter().any(|parcel| is(&parcel.message))
+        };
+        let waits = |of: fn(&ThreadOp) -> bool| {
+            let nodes = moment.nodes.iter().zip(&self.nodes);
+            let waiting = nodes.map(|(node, ops)| {
+                let threads = node.threads.iter().zip(ops);
+                threads
+                    .filter(|(it, ops)| it.waits && of(&ops[it.done]))
+                    .count()
+            });
+            waiting.collect::<Vec<_>>()
+        };
+        match sight {
+            ThreadSight::BothWait => waits(|op| matches!(op, ThreadOp::Lock(_))).contains(&2),
+            ThreadSight::SentTogether => {
+                comes(|it| matches!(it, ThreadMessage::Arrive { count: 2, .. }))
+            }
+            ThreadSight::Busy => comes(|it| matches!(it, ThreadMessage::Busy { .. })),
+            ThreadSight::SignalOvertakes => moment.parcels.iter().any(|one| {
+                let ThreadMessage::Signalled { thread } = one.message else {
+                    return false;
+                };
+                let mut others = moment.parcels.iter();
+                others.any(|it| it.message == ThreadMessage::Queued { thread })
+            }),
+            ThreadSight::Probe => {
+                comes(|it| matches!(it, ThreadMessage::Probe { path } if path.len() > 1))
+            }
+        }
+    }
+
+    /// Takes every step from every state, until the first fault.
+    pub fn explore(self) -> ThreadFound {
+        let end = HasDiscoveries::AnyFailures;
+        let checker = self.checker().threads(2).finish_when(end);
+        let checker = checker.spawn_dfs().join();
+        let discoveries = checker.discoveries();
+        let fault = ThreadFault::ALL.into_iter().find_map(|fault| {
+            let path = discoveries.get(fault.property())?;
+            let mut way = String::new();
+            for (number, action) in path.clone().into_actions().iter().enumerate() {
+                way += &format!("{number:4} {action:?}\n");
+            }
+            Some((fault, format!("{way}{:?}", path.last_state())))
+        });
+        let seen = ThreadSight::ALL.into_iter();
+        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
+        ThreadFound {
+            states: checker.unique_state_count(),
+            fault,
+            seen: seen.collect(),
+        }
+    }
+}
+
+/// The result of an exploration.
+pub struct ThreadFound {
+    /// Different states.
+    pub states: usize,
+    /// The property that fails, with the way to it.
+    pub fault: Option<(ThreadFault, String)>,
+    /// What was seen in some run.
+    pub seen: Vec<ThreadSight>,
+}
+
+impl Model for ThreadModel {
+    type State = Moment;
+    type Action = Happening;
+
+    fn init_states(&self) -> Vec<Moment> {
+        let nodes = self.nodes.len();
+        let node = |(at, threads): (usize, &Vec<Vec<ThreadOp>>)| {
+            Sealed::new(Node {
+                machine: ThreadSync::new(NodeId::at(at), nodes),
+                threads: vec![Thread::default(); threads.len()],
+            })
+        };
+        vec![Moment {
+            nodes: self.nodes.iter().enumerate().map(node).collect(),
+            parcels: Vec::new(),
+            holders: BTreeMap::new(),
+            barriers: BTreeMap::new(),
+            has: BTreeMap::new(),
+            flags: BTreeMap::new(),
+            fault: None,
+        }]
+    }
+
+    fn actions(&self, moment: &Moment, actions: &mut Vec<Happening>) {
+        if moment.fault.is_some() {
+            return;
+        }
+        for (at, (node, ops)) in moment.nodes.iter().zip(&self.nodes).enumerate() {
+            for (number, (thread, ops)) in node.threads.iter().zip(ops).enumerate() {
+                let Some(op) = ops.get(thread.done) else {
+                    continue;
+                };
+                if !thread.waits {
+                    actions.push(Happening::Compute(at, number));
+                    continue;
+                }
+                if let ThreadOp::Barrier(key, _) = op
+                    && node.machine.has_unsent(*key)
+                    && !actions.contains(&Happening::Flush(at, *key))
+                {
+                    actions.push(Happening::Flush(at, *key));
+                }
+                if self.suspects && !thread.suspected && matches!(op, ThreadOp::Lock(_)) {
+                    actions.push(Happening::Suspect(at, number));
+                }
+            }
+        }
+        for (place, parcel) in moment.parcels.iter().enumerate() {
+            if place == 0 || moment.parcels[place - 1] != *parcel {
+                let words = format!("{parcel:?}");
+                actions.push(Happening::Deliver(place, words));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
+        let mut step = Step {
+            model: self,
+            moment: last.clone(),
+        };
+        match action {
+            Happening::Compute(at, thread) => step.compute(at, thread),
+            Happening::Flush(at, key) => step.at(at, |node, out| node.machine.flush(key, out)),
+            Happening::Suspect(at, thread) => step.at(at, |node, out| {
+                node.threads[thread].suspected = true;
+                node.machine.suspect(id(at, thread), out);
+            }),
+            Happening::Deliver(place, _) => step.deliver(place),
+        }
+        if step.moment.fault.is_none() {
+            step.moment.fault = self.at_rest(&step.moment);
+        }
+        Some(step.moment)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let never = |fault: ThreadFault| -> fn(&ThreadModel, &Moment) -> bool {
+            match fault {
+                ThreadFault::NotAlone => |_, m| m.fault != Some(ThreadFault::NotAlone),
+                ThreadFault::TooEarly => |_, m| m.fault != Some(ThreadFault::TooEarly),
+                ThreadFault::Refused => |_, m| m.fault != Some(ThreadFault::Refused),
+                ThreadFault::Deadlock => |_, m| m.fault != Some(ThreadFault::Deadlock),
+                ThreadFault::Stuck => |_, m| m.fault != Some(ThreadFault::Stuck),
+                ThreadFault::Restless => |_, m| m.fault != Some(ThreadFault::Restless),
+            }
+        };
+        let shows = |sight: ThreadSight| -> fn(&ThreadModel, &Moment) -> bool {
+            match sight {
+                ThreadSight::BothWait => |it, m| it.shows(m, ThreadSight::BothWait),
+                ThreadSight::SentTogether => |it, m| it.shows(m, ThreadSight::SentTogether),
+                ThreadSight::Busy => |it, m| it.shows(m, ThreadSight::Busy),
+                ThreadSight::SignalOvertakes => |it, m| it.shows(m, ThreadSight::SignalOvertakes),
+                ThreadSight::Probe => |it, m| it.shows(m, ThreadSight::Probe),
+            }
+        };
+        let faults = ThreadFault::ALL.into_iter();
+        let faults = faults.map(|fault| Property::always(fault.property(), never(fault)));
+        let sights = ThreadSight::ALL.into_iter();
+        let sights = sights.map(|sight| Property::sometimes(sight.property(), shows(sight)));
+        faults.chain(sights).collect()
+    }
+}

@@ -1,0 +1,354 @@
+//! Threads of nodes that wait for each other: the machine, case by case.
+
+use std::collections::VecDeque;
+
+use dhole_model::{CallSite, NodeId};
+use dhole_protocol::memory::sync::{
+    HeldBy, MOST_IN_A_ROW, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
+    ThreadSync, WaitingThread,
+};
+
+fn site() -> CallSite {
+    CallSite::runtime("a test")
+}
+
+fn thread(node: usize, number: u32) -> ThreadId {
+    ThreadId::new(NodeId::at(node), NodeId::at(node), number)
+}
+
+/// Nodes, and the messages between them.
+struct Nodes {
+    all: Vec<ThreadSync>,
+    sent: VecDeque<(usize, usize, ThreadMessage)>,
+    log: Vec<(usize, usize, ThreadMessage)>,
+}
+
+impl Nodes {
+    fn new(nodes: usize) -> Nodes {
+        let node = |me| ThreadSync::new(NodeId::at(me), nodes);
+        Nodes {
+            all: (0..nodes).map(node).collect(),
+            sent: VecDeque::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// A step of a node, whose messages are delivered later.
+    fn at<R>(
+        &mut self,
+        node: usize,
+        f: impl FnOnce(&mut ThreadSync, &mut Vec<ThreadCommand>) -> R,
+    ) -> R {
+        let mut out = Vec::new();
+        let result = f(&mut self.all[node], &mut out);
+        for command in out {
+            if let ThreadCommand::Send { to, message } = command {
+                self.log.push((node, to.index(), message.clone()));
+                self.sent.push_back((node, to.index(), message));
+            }
+        }
+        result
+    }
+
+    /// Delivers all there is; how many messages there were since the last time.
+    fn settle(&mut self) -> usize {
+        while let Some((from, to, message)) = self.sent.pop_front() {
+            let taken = self.at(to, |node, out| node.deliver(NodeId::at(from), message, out));
+            taken.expect("what nodes say is sound");
+        }
+        std::mem::take(&mut self.log).len()
+    }
+
+    fn lock(&mut self, of: ThreadId, key: u64) -> Result<ThreadAttempt, ThreadRefusal> {
+        let node = of.node().index();
+        self.at(node, |node, out| node.lock(of, key, site(), out))
+    }
+
+    fn unlock(&mut self, of: ThreadId, key: u64) {
+        let node = of.node().index();
+        let unlocked = self.at(node, |node, out| node.unlock(of, key, out));
+        unlocked.expect("it holds the lock");
+    }
+
+    fn result(&mut self, of: ThreadId) -> Option<Result<u64, ThreadRefusal>> {
+        self.all[of.node().index()].result(of)
+    }
+
+    /// A lock that this node manages.
+    fn key_of(&self, manager: usize) -> u64 {
+        let is = |key: &u64| self.all[0].manager_of(*key) == NodeId::at(manager);
+        (0..).find(is).expect("a hash of all nodes")
+    }
+}
+
+#[test]
+fn a_lock_takes_as_many_messages_as_it_has_to() {
+    let mut nodes = Nodes::new(3);
+    let key = nodes.key_of(0);
+    let takes = |nodes: &mut Nodes, node: usize| {
+        let own = thread(node, 1);
+        let waits = nodes.lock(own, key).expect("a lock");
+        let messages = nodes.settle();
+        if waits == ThreadAttempt::Waits {
+            assert_eq!(nodes.result(own), Some(Ok(1)));
+        }
+        nodes.unlock(own, key);
+        messages + nodes.settle()
+    };
+    let all = [0, 0, 1, 1, 2, 2, 0, 0].map(|node| takes(&mut nodes, node));
+    // From its manager: a request and the lock. From another node: a forward, too.
+    assert_eq!(all, [0, 0, 2, 0, 3, 0, 2, 0]);
+    assert!(nodes.all.iter().all(ThreadSync::is_at_rest));
+}
+
+#[test]
+fn threads_of_a_node_hand_a_lock_on_so_often_while_another_node_waits() {
+    let mut nodes = Nodes::new(2);
+    let key = nodes.key_of(1);
+    let most = u32::from(MOST_IN_A_ROW);
+    let mut others: VecDeque<ThreadId> = (1..=2 * most).map(|it| thread(0, it)).collect();
+    let (first, remote) = (thread(0, 0), thread(1, 0));
+    nodes.lock(first, key).expect("a lock");
+    nodes.settle();
+    assert_eq!(nodes.result(first), Some(Ok(1)));
+    for other in &others {
+        assert_eq!(nodes.lock(*other, key), Ok(ThreadAttempt::Waits));
+    }
+    assert_eq!(nodes.lock(remote, key), Ok(ThreadAttempt::Waits));
+    nodes.settle();
+    let (mut holder, mut handed_on) = (first, 0);
+    loop {
+        nodes.unlock(holder, key);
+        nodes.settle();
+        if nodes.result(remote).is_some() {
+            break;
+        }
+        holder = others.pop_front().expect("a thread that waits");
+        assert_eq!(
+            nodes.result(holder),
+            Some(Ok(1)),
+            "in the order in which they came"
+        );
+        handed_on += 1;
+    }
+    // The first of the row got the lock from elsewhere.
+    assert_eq!(handed_on, most - 1);
+    nodes.unlock(remote, key);
+    nodes.settle();
+    let next = others.pop_front().expect("a thread that waits");
+    assert_eq!(nodes.result(next), Some(Ok(1)));
+}
+
+#[test]
+fn arrivals_of_a_node_go_together_from_the_second_time_on() {
+    let mut nodes = Nodes::new(2);
+    let key = nodes.key_of(0);
+    let round = |nodes: &mut Nodes| {
+        for number in 1..=3 {
+            for node in 0..2 {
+                let own = thread(node, number);
+                nodes
+                    .at(node, |node, out| node.arrive(own, key, 6, site(), out))
+                    .expect("a barrier");
+            }
+        }
+        let messages = nodes.settle();
+        let mut first = 0;
+        for number in 1..=3 {
+            for node in 0..2 {
+                // The last one of the manager's node may have gone on at once.
+                first += match nodes.result(thread(node, number)) {
+                    Some(passed) => passed.expect("it passes"),
+                    None => 0,
+                };
+            }
+        }
+        assert!(first <= 1);
+        messages
+    };
+    assert_eq!([(); 3].map(|()| round(&mut nodes)), [4, 2, 2]);
+    // Where fewer come than the last time, one says so.
+    let own = thread(1, 1);
+    nodes
+        .at(1, |node, out| node.arrive(own, key, 1, site(), out))
+        .expect("a barrier");
+    assert!(nodes.all[1].has_unsent(key));
+    nodes.at(1, |node, out| node.flush(key, out));
+    assert_eq!(nodes.settle(), 2);
+    assert_eq!(nodes.result(own), Some(Ok(1)));
+}
+
+#[test]
+fn a_barrier_of_another_number_is_refused() {
+    let mut nodes = Nodes::new(2);
+    let key = nodes.key_of(0);
+    let arrive = |nodes: &mut Nodes, own: ThreadId, parties| {
+        let node = own.node().index();
+        nodes.at(node, |node, out| {
+            node.arrive(own, key, parties, site(), out)
+        })
+    };
+    arrive(&mut nodes, thread(0, 1), 3).expect("a barrier");
+    let refused = ThreadRefusal::Parties {
+        key,
+        parties: 3,
+        given: 2,
+    };
+    assert_eq!(arrive(&mut nodes, thread(0, 2), 2), Err(refused.clone()));
+    arrive(&mut nodes, thread(1, 1), 2).expect("it is sent");
+    nodes.settle();
+    assert_eq!(nodes.result(thread(1, 1)), Some(Err(refused)));
+    assert_eq!(nodes.result(thread(0, 1)), None);
+}
+
+/// Numbers that do not repeat soon.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+fn forged(numbers: &mut Numbers) -> ThreadMessage {
+    use ThreadMessage as M;
+    let key = numbers.below(4);
+    let small = numbers.below(3) as u32;
+    let own = thread(numbers.below(3) as usize, numbers.below(3) as u32);
+    let is = numbers.below(2) == 0;
+    match numbers.below(20) {
+        0 => M::Acquire {
+            key,
+            number: small,
+            tries: is,
+        },
+        1 => M::Forward {
+            key,
+            asker: own.node(),
+            number: small,
+            tries: is,
+        },
+        2 => M::Token { key },
+        3 => M::Busy { key, number: small },
+        4 => M::Arrive {
+            key,
+            parties: small,
+            count: numbers.below(9000) as u32,
+        },
+        5 => M::Depart {
+            key,
+            count: small,
+            first: is,
+        },
+        6 => M::Refuse {
+            key,
+            parties: small,
+            count: small,
+        },
+        7 => M::Wait {
+            condition: key,
+            thread: own,
+        },
+        8 => M::Queued { thread: own },
+        9 => M::Signal {
+            condition: key,
+            all: is,
+        },
+        10 => M::Signalled { thread: own },
+        11 => M::Post {
+            key,
+            count: u32::MAX,
+        },
+        12 => M::Set {
+            key,
+            thread: own,
+            count: small,
+        },
+        13 => M::Take {
+            key,
+            thread: own,
+            tries: is,
+        },
+        14 => M::Taken {
+            thread: own,
+            taken: is,
+        },
+        15 => M::Start {
+            thread: own,
+            entry: key,
+            argument: key,
+        },
+        16 => M::Join {
+            thread: own,
+            by: thread(1, small),
+        },
+        17 => M::Joined {
+            by: own,
+            value: key,
+            ran: is,
+        },
+        18 => M::Leave,
+        _ => {
+            let waiting = |waits_for| WaitingThread {
+                thread: own,
+                waits_for,
+                wait: numbers.below(3),
+                site: site(),
+            };
+            let path = [HeldBy::Lock(key), HeldBy::Thread(own)].map(waiting);
+            M::Probe {
+                path: path.to_vec(),
+            }
+        }
+    }
+}
+
+/// Whatever another node says, this one refuses it, or takes it as if a sound node had said it.
+#[test]
+fn false_messages_do_no_harm() {
+    let (mut refused, mut taken) = (0, 0);
+    for seed in 0..2000 {
+        let mut numbers = Numbers(seed);
+        let mut node = ThreadSync::new(NodeId(0), 3);
+        let mut out = Vec::new();
+        for _ in 0..60 {
+            let own = thread(0, numbers.below(3) as u32);
+            let key = numbers.below(4);
+            // A thread that waits does nothing else.
+            let waits = node
+                .describe()
+                .iter()
+                .any(|it| it.starts_with(&format!("{own} waits")));
+            let _result = node.result(own);
+            if !waits {
+                let _attempt = match numbers.below(6) {
+                    0 => node.lock(own, key, site(), &mut out),
+                    1 => node.try_lock(own, key, site(), &mut out),
+                    2 => node.arrive(own, key, 2, site(), &mut out),
+                    3 => node.acquire(own, key, false, site(), &mut out),
+                    4 => node.wait_on(own, key, 1, site(), &mut out),
+                    _ => node
+                        .unlock(own, key, &mut out)
+                        .map(|()| ThreadAttempt::Done(0)),
+                };
+            }
+            let from = NodeId(1 + numbers.below(2) as u16);
+            match node.deliver(from, forged(&mut numbers), &mut out) {
+                Ok(()) => taken += 1,
+                // The run ends there.
+                Err(_) => {
+                    refused += 1;
+                    break;
+                }
+            }
+        }
+    }
+    assert!(
+        refused > 1000 && taken > 1000,
+        "{refused} refused, {taken} taken"
+    );
+}
