@@ -179,12 +179,13 @@ impl Members {
     /// Whether nothing changes at the end of an interval, at an acquire, and at the worker's next
     /// call.
     pub fn are_quiescent(&self) -> bool {
-        self.all.iter().all(|member| member.part.is_quiescent()) && !self.have_deferred()
+        let mut all = self.all.iter();
+        all.all(|member| member.part.is_quiescent()) && !self.have_deferred()
     }
 
     /// Whether messages wait for the worker's next call.
     pub fn have_deferred(&self) -> bool {
-        self.deferred.iter().any(|waiting| *waiting > 0)
+        !self.all.is_empty() && self.deferred.iter().any(|waiting| *waiting > 0)
     }
 
     /// Whether a node may send more that waits.

@@ -8,12 +8,20 @@
 #[cfg(test)]
 pub(super) mod tests;
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use dhole_model::{MessageKind, NodeId, Notify};
+use dhole_protocol::ProtocolError;
+use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent};
 use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
-use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
-use dhole_protocol::{ProtocolError, WriteNotices};
+use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Ordered, Refusal};
+use dhole_wire::Wire;
+use smallvec::smallvec;
 
 use super::copies::{Hosting, MOST_KEPT};
+use super::order::{self, Sent, notice_bytes};
+use super::step::Turn;
 use crate::node::State;
 use crate::step::Step;
 
@@ -30,38 +38,83 @@ pub(crate) struct Direct<'a, 's, 'g> {
     me: NodeId,
     /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
     survives: bool,
+    group: &'a mut Group<Arc<Ordered>>,
+    pub(super) group_commands: &'a mut Vec<GroupCommand<Arc<Ordered>>>,
+    pub(super) delivered: &'a mut VecDeque<Turn>,
+    /// One message of the machine reaches all others.
+    multicasts: bool,
     done: Done,
 }
 
 /// What was carried out, and is still to be counted.
 #[derive(Default)]
 struct Done {
-    sent: Option<Counted>,
+    sent: Option<Sent>,
+    broadcasts: u64,
     /// The call that is over.
     answered: Option<u64>,
 }
 
-struct Counted {
-    to: NodeId,
-    kind: MessageKind,
-    bytes: usize,
-    notices: u64,
-}
-
-#[inline]
-pub(super) fn notice_bytes(news: Option<&WriteNotices>) -> u64 {
-    news.map_or(0, WriteNotices::notice_bytes)
-}
-
-impl Direct<'_, '_, '_> {
+impl<'s, 'g> Direct<'_, 's, 'g> {
     /// Sends a message of these bytes, behind those of its head, if it may go at once and the port
     /// has room; whether it went. One of a step does.
     #[inline]
     fn sends(&mut self, to: NodeId, behind: &[u8], notify: Notify) -> bool {
-        let may = self.commands.is_empty() && self.done.sent.is_none() && !self.survives;
-        let at_once = self.step.at_once.as_mut();
-        let at_once = at_once.filter(|_| may && self.step.out.is_empty());
+        let may = self.is_first() && self.step.out.is_empty();
+        let at_once = self.step.at_once.as_mut().filter(|_| may);
         at_once.is_some_and(|at_once| at_once(to, [self.head, behind], notify))
+    }
+
+    /// Whether the step has sent and recorded nothing, and messages may be sent at once.
+    #[inline]
+    fn is_first(&self) -> bool {
+        self.commands.is_empty() && self.done.sent.is_none() && !self.survives
+    }
+
+    /// The group, and what carries out its effects.
+    #[inline]
+    fn order(&mut self, waits: bool) -> (&mut Group<Arc<Ordered>>, order::Direct<'_, 's, 'g>) {
+        let fx = order::Direct {
+            commands: self.group_commands,
+            delivered: self.delivered,
+            head: self.head,
+            sent: &mut self.done.sent,
+            step: self.step,
+            me: self.me,
+            awaited: self.awaited,
+            waits,
+            multicasts: self.multicasts,
+            survives: self.survives,
+        };
+        (self.group, fx)
+    }
+
+    /// Multicasts this at once, if it may go and the group has nothing else under way.
+    ///
+    /// # Errors
+    /// It, if not; then nothing has happened.
+    #[inline]
+    fn broadcast_at_once(&mut self, body: Arc<Ordered>) -> Result<(), Arc<Ordered>> {
+        if !self.is_first() || !self.group_commands.is_empty() {
+            return Err(body);
+        }
+        let bytes = body.wire_len();
+        let (group, mut fx) = self.order(false);
+        group.broadcast_uncontended(body, bytes, &mut fx)?;
+        self.done.broadcasts += 1;
+        Ok(())
+    }
+
+    /// Lets the group take a step. `waits` says whether its originator waits for a broadcast that
+    /// is to be numbered.
+    #[inline]
+    pub(super) fn step_group(
+        &mut self,
+        event: GroupEvent<Arc<Ordered>>,
+        waits: bool,
+    ) -> Result<(), GroupError> {
+        let (group, mut fx) = self.order(waits);
+        group.step(event, 0, &mut fx)
     }
 }
 
@@ -78,8 +131,8 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
             self.head.clear();
             request.write_head(self.head);
             if self.sends(to, request.call.arguments, Notify::Now) {
-                self.done.sent = Some(Counted {
-                    to,
+                self.done.sent = Some(Sent {
+                    to: smallvec![to],
                     kind: MessageKind::OperationRequest,
                     bytes: self.head.len() + request.call.arguments.len(),
                     notices: notice_bytes(request.news.as_deref()),
@@ -98,8 +151,8 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
             self.head.clear();
             reply.write_head(self.head);
             if self.sends(to, reply.result(), Notify::Lazy) {
-                self.done.sent = Some(Counted {
-                    to,
+                self.done.sent = Some(Sent {
+                    to: smallvec![to],
                     kind: MessageKind::OperationReply,
                     bytes: self.head.len() + reply.result().len(),
                     notices: notice_bytes(reply.news.as_deref()),
@@ -109,6 +162,13 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
         }
         let message = reply.into();
         self.commands.push(ObjectsCommand::Send { to, message });
+    }
+
+    #[inline]
+    fn broadcast(&mut self, body: Arc<Ordered>) {
+        if let Err(body) = self.broadcast_at_once(body) {
+            self.commands.push(ObjectsCommand::Broadcast(body));
+        }
     }
 
     #[inline]
@@ -130,8 +190,8 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
 }
 
 impl State {
-    /// Lets the objects' machine take a step whose effects are carried out as they come, and then
-    /// those that it recorded.
+    /// Lets the objects' machine, or the group, take a step whose effects are carried out as they
+    /// come. Then the machine takes what the group delivered, and what was recorded is carried out.
     #[inline]
     pub(super) fn objects_directly<A>(
         &mut self,
@@ -156,28 +216,49 @@ impl State {
             step,
             me: self.id,
             survives,
+            group: &mut here.group,
+            group_commands: &mut here.group_commands,
+            delivered: &mut here.delivered,
+            multicasts: here.multicasts,
             done: Done::default(),
         };
         let mut host = Hosting {
             copies: &mut here.copies,
             protocol: &self.protocol,
         };
-        let stepped = act(&mut here.machine, &mut host, &mut fx);
-        let Done { sent, answered } = fx.done;
+        let mut stepped = act(&mut here.machine, &mut host, &mut fx);
+        // What is recorded comes first, and whoever takes what is delivered goes on with it.
+        while !here.taking && fx.commands.is_empty() && fx.group_commands.is_empty() {
+            let is_ordered = |turn: &mut Turn| matches!(turn, Turn::Ordered(..));
+            let Some(Turn::Ordered(sequence, from, body)) = fx.delivered.pop_front_if(is_ordered)
+            else {
+                break;
+            };
+            let (machine, turn) = (&mut here.machine, (sequence, from));
+            stepped = stepped.and(machine.deliver_ordered(turn, &body, &mut host, &mut fx));
+        }
+        let Done {
+            sent,
+            broadcasts,
+            answered,
+        } = fx.done;
         // What is counted can be counted while the message is on its way.
         if let Some(sent) = sent {
-            self.protocol.count_objects(sent.to, true);
-            self.counting.sent_as(sent.kind, sent.bytes);
-            self.counting.all.write_notice_bytes += sent.notices;
+            for to in sent.to {
+                self.protocol.count_objects(to, true);
+                self.counting.sent_as(sent.kind, sent.bytes);
+                self.counting.all.write_notice_bytes += sent.notices;
+            }
         }
+        self.counting.all.broadcasts += broadcasts;
         if let Some(call) = answered {
             self.here.answered = Some(call);
             self.goes_on_after(call);
         }
         step.out.work().operations_ns += std::mem::take(&mut self.here.copies.executed_ns);
-        match self.here.commands.is_empty() {
+        match self.here.is_carried_out() {
             true => stepped,
-            false => self.carry_out_objects(stepped, step),
+            false => self.carry_out_recorded(stepped, step),
         }
     }
 

@@ -12,34 +12,58 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dhole_model::{MessageKind, NodeId, Notify};
-use dhole_protocol::group::{GroupCommand, GroupEffects, GroupError, GroupEvent, GroupMessage};
+use dhole_protocol::group::{GroupCommand, GroupEffects, GroupEvent, GroupMessage};
 use dhole_protocol::objects::{Ordered, check_group, ordered_codec};
-use dhole_protocol::{Protocol, ProtocolError};
+use dhole_protocol::{ProtocolError, WriteNotices};
+use smallvec::SmallVec;
 
-use super::direct::notice_bytes;
-use super::step::Turn;
-use crate::count::Counting;
+use super::step::{Turn, group_failed};
 use crate::node::State;
 use crate::step::Step;
 
+/// A message that was sent.
+pub(super) struct Sent {
+    pub to: SmallVec<[NodeId; 8]>,
+    pub kind: MessageKind,
+    pub bytes: usize,
+    pub notices: u64,
+}
+
+impl Sent {
+    /// One to nobody yet, of these bytes, some of which are notices.
+    pub fn new(kind: MessageKind, bytes: usize, notices: u64) -> Sent {
+        Sent {
+            to: SmallVec::new(),
+            kind,
+            bytes,
+            notices,
+        }
+    }
+}
+
+#[inline]
+pub(super) fn notice_bytes(news: Option<&WriteNotices>) -> u64 {
+    news.map_or(0, WriteNotices::notice_bytes)
+}
+
 /// Effects that are carried out as they come.
-struct Direct<'a, 's, 'g> {
-    commands: &'a mut Vec<GroupCommand<Arc<Ordered>>>,
-    delivered: &'a mut VecDeque<Turn>,
+pub(super) struct Direct<'a, 's, 'g> {
+    pub commands: &'a mut Vec<GroupCommand<Arc<Ordered>>>,
+    pub delivered: &'a mut VecDeque<Turn>,
     /// The bytes of a message, but for arguments.
-    head: &'a mut Vec<u8>,
-    protocol: &'a mut Protocol,
-    counting: &'a mut Counting,
-    step: &'a mut Step<'s, 'g>,
-    me: NodeId,
+    pub head: &'a mut Vec<u8>,
+    /// What was sent, and is still to be counted.
+    pub sent: &'a mut Option<Sent>,
+    pub step: &'a mut Step<'s, 'g>,
+    pub me: NodeId,
     /// The call that the worker waits for.
-    awaited: Option<u64>,
+    pub awaited: Option<u64>,
     /// Whether the originator of what is numbered waits for it.
-    waits: bool,
+    pub waits: bool,
     /// One message of the machine reaches all others.
-    multicasts: bool,
+    pub multicasts: bool,
     /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
-    survives: bool,
+    pub survives: bool,
 }
 
 impl Direct<'_, '_, '_> {
@@ -57,11 +81,9 @@ impl Direct<'_, '_, '_> {
         let at_once = self.step.at_once.as_mut();
         let sent = at_once.is_some_and(|at_once| at_once(to, [self.head, arguments], notify));
         if sent {
-            // What is counted can be counted while it is on its way.
-            self.protocol.count_objects(to, true);
             let bytes = self.head.len() + arguments.len();
-            self.counting.sent_as(MessageKind::Ordered, bytes);
-            self.counting.all.write_notice_bytes += notices;
+            let first = || Sent::new(MessageKind::Ordered, bytes, notices);
+            self.sent.get_or_insert_with(first).to.push(to);
         }
         sent
     }
@@ -98,18 +120,19 @@ impl GroupEffects<Arc<Ordered>> for Direct<'_, '_, '_> {
     }
 
     #[inline]
-    fn send_all(&mut self, members: &[NodeId], message: GroupMessage<Arc<Ordered>>) {
+    fn send_all(&mut self, members: &[NodeId], message: &GroupMessage<Arc<Ordered>>) {
         let several = members.len() > 2;
         self.head.clear();
         let arguments = match self.sends_at_once() && !(several && self.multicasts) {
-            true => ordered_codec::write_head(&message, false, self.head),
+            true => ordered_codec::write_head(message, false, self.head),
             false => None,
         };
-        let (Some(arguments), GroupMessage::Data { part, .. }) = (arguments, &message) else {
+        let (Some(arguments), GroupMessage::Data { part, .. }) = (arguments, message) else {
+            let message = message.clone();
             self.commands.push(GroupCommand::SendAll { message });
             return;
         };
-        let (me, origin, notices) = (self.me, part.origin, notices_of(&message));
+        let (me, origin, notices) = (self.me, part.origin, notices_of(message));
         // Its originator first, which waits for it, or is woken.
         let others = members.iter().filter(|to| **to != origin && **to != me);
         let to_origin = Some(&origin).filter(|to| **to != me);
@@ -139,31 +162,6 @@ impl GroupEffects<Arc<Ordered>> for Direct<'_, '_, '_> {
 }
 
 impl State {
-    /// Lets the group take a step whose effects are carried out as they come, or recorded.
-    #[inline]
-    pub(super) fn group_directly(
-        &mut self,
-        event: GroupEvent<Arc<Ordered>>,
-        waits: bool,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), GroupError> {
-        let here = &mut self.here;
-        let mut fx = Direct {
-            commands: &mut here.group_commands,
-            delivered: &mut here.delivered,
-            head: &mut self.object,
-            protocol: &mut self.protocol,
-            counting: &mut self.counting,
-            step,
-            me: self.id,
-            awaited: here.awaited,
-            waits,
-            multicasts: here.multicasts,
-            survives: self.membership.is_on(),
-        };
-        here.group.step(event, 0, &mut fx)
-    }
-
     /// Takes an ordered write by its bytes. `None` where it is to be taken as a message; then
     /// nothing has happened.
     pub(crate) fn take_ordered(
@@ -178,10 +176,10 @@ impl State {
         let (message, waits) = ordered_codec::parse(bytes)?;
         self.protocol.count_objects(from, false);
         Some(match check_group(&message, self.nodes) {
-            Ok(()) => {
+            Ok(()) => self.objects_directly(step, |_, _, fx| {
                 let event = GroupEvent::Message { from, message };
-                self.step_group_directly(event, waits, step)
-            }
+                fx.step_group(event, waits).map_err(group_failed)
+            }),
             Err(what) => Err(ProtocolError::BadMessage { from, what }),
         })
     }

@@ -41,7 +41,7 @@ pub(crate) struct ObjectsHere {
     /// Calls that are over but for that, each with the number that has to be safe.
     unsafe_yet: VecDeque<(u64, u64, Outcome)>,
     /// Whether somebody is taking it.
-    taking: bool,
+    pub(super) taking: bool,
     /// What calls came to that their worker has not looked at: the first, which mostly is the only
     /// one and looked at soon; and others.
     first_finished: Option<(u64, Outcome)>,
@@ -109,6 +109,13 @@ pub(super) enum Turn {
 }
 
 impl ObjectsHere {
+    /// Whether nothing is recorded or delivered that the step which did so has to carry out.
+    #[inline]
+    pub(super) fn is_carried_out(&self) -> bool {
+        let recorded = !self.commands.is_empty() || !self.group_commands.is_empty();
+        !recorded && (self.taking || self.delivered.is_empty())
+    }
+
     /// Numbers of broadcasts are asked for, whatever the size.
     pub fn ask_for_numbers(&mut self) {
         self.group.ask_for_numbers();
@@ -431,8 +438,19 @@ impl State {
         self.objects_directly(step, |machine, host, fx| machine.step(event, host, fx))
     }
 
-    /// Carries out what a step of the objects' machine has recorded.
-    pub(super) fn carry_out_objects(
+    /// Carries out what a step has recorded, and takes what was delivered.
+    #[cold]
+    pub(super) fn carry_out_recorded(
+        &mut self,
+        stepped: Result<(), ProtocolError>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let ordered = self.carry_out_group(step);
+        let done = self.carry_out_objects(stepped.and(ordered), step);
+        done.and(self.take_delivered(step))
+    }
+
+    fn carry_out_objects(
         &mut self,
         mut done: Result<(), ProtocolError>,
         step: &mut Step<'_, '_>,
@@ -550,8 +568,11 @@ impl State {
         if let Some(by) = by.filter(|by| self.membership.is_on() && by.node == self.id) {
             self.here.multicast.insert(by.number);
         }
-        let broadcast = GroupEvent::Broadcast { body, bytes };
-        let (asked, followed) = self.ask_group(broadcast, false, step);
+        let mut asked = Ok(());
+        let followed = self.objects_directly(step, |_, _, fx| {
+            asked = fx.step_group(GroupEvent::Broadcast { body, bytes }, false);
+            Ok(())
+        });
         let asked = match (asked, by) {
             // Refused by the group itself, it will never have a place in the order.
             (Err(cause), Some(by)) if by.node == self.id => {
@@ -561,7 +582,7 @@ impl State {
             }
             (asked, _) => asked.map_err(group_failed),
         };
-        asked.and(followed).and(self.take_delivered(step))
+        asked.and(followed)
     }
 
     /// Takes an event of the group and does what it leads to.
@@ -570,32 +591,15 @@ impl State {
         event: GroupEvent<Arc<Ordered>>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        self.step_group_directly(event, false, step)
+        self.objects_directly(step, |_, _, fx| {
+            fx.step_group(event, false).map_err(group_failed)
+        })
     }
 
-    /// The same; `waits` says whether its originator waits for a broadcast that is to be numbered.
-    pub(super) fn step_group_directly(
-        &mut self,
-        event: GroupEvent<Arc<Ordered>>,
-        waits: bool,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let (asked, followed) = self.ask_group(event, waits, step);
-        let asked = asked.map_err(group_failed);
-        asked.and(followed).and(self.take_delivered(step))
-    }
-
-    /// Takes an event of the group, and what it delivers into the queue. What the group says of
-    /// the event, and what became of the group.
-    fn ask_group(
-        &mut self,
-        event: GroupEvent<Arc<Ordered>>,
-        waits: bool,
-        step: &mut Step<'_, '_>,
-    ) -> (Result<(), GroupError>, Result<(), ProtocolError>) {
-        let stepped = self.group_directly(event, waits, step);
+    /// Carries out what a step of the group has recorded.
+    fn carry_out_group(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         if self.here.group_commands.is_empty() {
-            return (stepped, Ok(()));
+            return Ok(());
         }
         let mut commands = std::mem::take(&mut self.here.group_commands);
         let mut safe = None;
@@ -638,7 +642,7 @@ impl State {
         if let Some(number) = safe {
             self.is_safe(number);
         }
-        (stepped, followed)
+        followed
     }
 
     /// Has the objects take what was delivered. What they multicast meanwhile may be delivered at
@@ -667,7 +671,7 @@ impl State {
     }
 }
 
-fn group_failed(cause: GroupError) -> ProtocolError {
+pub(super) fn group_failed(cause: GroupError) -> ProtocolError {
     match cause {
         GroupError::Message { from, what } => ProtocolError::BadMessage { from, what },
         cause => ProtocolError::Unordered {

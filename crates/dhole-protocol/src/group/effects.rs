@@ -20,7 +20,11 @@ pub trait GroupEffects<B> {
 
     /// Sends a message to all members but this one.
     #[inline]
-    fn send_all(&mut self, _members: &[NodeId], message: GroupMessage<B>) {
+    fn send_all(&mut self, _members: &[NodeId], message: &GroupMessage<B>)
+    where
+        B: Clone,
+    {
+        let message = message.clone();
         self.commands().push(GroupCommand::SendAll { message });
     }
 

@@ -53,6 +53,12 @@ impl Sequencer {
             round: 0,
         }
     }
+
+    /// A member has delivered up to `done`.
+    pub(super) fn has_delivered(&mut self, node: NodeId, done: u64) {
+        let known = &mut self.acknowledged[node.index()];
+        *known = done.max(*known);
+    }
 }
 
 impl<B: Body> Group<B> {
@@ -183,10 +189,9 @@ impl<B: Body> Group<B> {
         out.push(GroupCommand::Send { to, message });
     }
 
-    /// A member has delivered up to `done`.
+    /// A member has delivered up to `done`: so may all have.
     pub(super) fn acknowledge(&mut self, node: NodeId, done: u64) {
-        let known = &mut self.sequencer.acknowledged[node.index()];
-        *known = done.max(*known);
+        self.sequencer.has_delivered(node, done);
         let members = self.view.members.iter();
         let least = members.map(|node| self.sequencer.acknowledged[node.index()]);
         if let Some(stable) = least.min() {

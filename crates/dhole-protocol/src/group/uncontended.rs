@@ -6,7 +6,7 @@ use dhole_model::NodeId;
 use super::check::check_part;
 use super::command::GroupEvent;
 use super::effects::GroupEffects;
-use super::message::{Cast, GroupMessage, Part, ViewId};
+use super::message::{GroupMessage, Part, ViewId};
 use super::own::Pending;
 use super::{Body, Group, Method};
 
@@ -69,17 +69,37 @@ impl<B: Body> Group<B> {
         }
     }
 
+    /// Takes a broadcast of this member that [is uncontended](Group::is_uncontended).
+    ///
+    /// # Errors
+    /// The broadcast, if it is contended: it is for [`step`](Group::step). Nothing has happened.
+    #[inline]
+    pub fn broadcast_uncontended(
+        &mut self,
+        body: B,
+        bytes: usize,
+        fx: &mut impl GroupEffects<B>,
+    ) -> Result<(), B> {
+        if !self.may_broadcast_uncontended(bytes) {
+            return Err(body);
+        }
+        self.take_broadcast(body, bytes, fx);
+        Ok(())
+    }
+
+    fn take_broadcast(&mut self, body: B, bytes: usize, fx: &mut impl GroupEffects<B>) {
+        let serial = self.own.next;
+        self.own.next += 1;
+        match self.is_sequencer() {
+            true => self.number_uncontended(self.me, serial, body, fx),
+            false => self.submit_uncontended(serial, bytes, body, fx),
+        }
+    }
+
     /// Takes an event that [is uncontended](Group::is_uncontended).
     pub(super) fn take_uncontended(&mut self, event: GroupEvent<B>, fx: &mut impl GroupEffects<B>) {
         match event {
-            GroupEvent::Broadcast { body, bytes } => {
-                let serial = self.own.next;
-                self.own.next += 1;
-                match self.is_sequencer() {
-                    true => self.number_uncontended(self.me, serial, body, fx),
-                    false => self.submit_uncontended(serial, bytes, body, fx),
-                }
-            }
+            GroupEvent::Broadcast { body, bytes } => self.take_broadcast(body, bytes, fx),
             GroupEvent::Message {
                 from,
                 message:
@@ -158,18 +178,23 @@ impl<B: Body> Group<B> {
         self.sequencer.unnumbered[origin.index()] = serial + 1;
         let part = whole(origin, serial);
         self.turn_uncontended(part, body.clone());
-        self.acknowledge(self.me, number);
-        if self.view.members.len() > 1 {
-            let body = body.clone();
-            let cast = Cast::Data {
-                number,
-                part,
-                body,
-                stable,
-            };
-            fx.send_all(&self.view.members, cast.into_message(self.view.id));
+        if self.view.members.len() == 1 {
+            self.acknowledge(self.me, number);
+            return fx.deliver(number, origin, body);
         }
-        fx.deliver(number, origin, body);
+        // No other has delivered it, so what all have stays as it is.
+        self.sequencer.has_delivered(self.me, number);
+        let message = GroupMessage::Data {
+            view: self.view.id,
+            number,
+            part,
+            body,
+            stable,
+        };
+        fx.send_all(&self.view.members, &message);
+        if let GroupMessage::Data { body, .. } = message {
+            fx.deliver(number, origin, body);
+        }
     }
 
     /// Sends a broadcast of this member to the sequencer.

@@ -1,11 +1,14 @@
 //! What a step of the objects' machine does: it calls effects, as a step of the protocol does
 //! ([`Effects`](crate::Effects)).
 
+use std::sync::Arc;
+
 use dhole_model::NodeId;
 
 use super::ObjectsCommand;
 use super::call::Refusal;
 use super::codec::{OperationReply, OperationRequest};
+use super::message::Ordered;
 
 /// The effects of a step, in their order. The methods that are given here record them.
 pub trait ObjectsEffects {
@@ -25,6 +28,12 @@ pub trait ObjectsEffects {
     fn reply(&mut self, to: NodeId, reply: OperationReply<'_>) {
         let message = reply.into();
         self.commands().push(ObjectsCommand::Send { to, message });
+    }
+
+    /// Multicasts this to all nodes, this one included, in the order that all agree on.
+    #[inline]
+    fn broadcast(&mut self, body: Arc<Ordered>) {
+        self.commands().push(ObjectsCommand::Broadcast(body));
     }
 
     /// A call of this node's worker is over.

@@ -409,15 +409,7 @@ impl Objects {
                 sequence,
                 from,
                 body,
-            } => {
-                self.delivered = sequence;
-                let checked = self.check_ordered(from, &body);
-                if checked.is_ok() {
-                    self.ordered(sequence, &body, host, fx);
-                }
-                let bad = checked.map_err(|what| ProtocolError::BadMessage { from, what });
-                return bad.and(self.take_held(host, fx));
-            }
+            } => return self.deliver_ordered((sequence, from), &body, host, fx),
             event => event,
         };
         let out = fx.commands();
@@ -460,6 +452,27 @@ impl Objects {
             ObjectsEvent::Ended { by, time, outcome } => self.ended(by, time, outcome, host, out),
         }
         Ok(())
+    }
+
+    /// Takes what was multicast and [has its turn](ObjectsEvent::Delivered): its place in the
+    /// order, who multicast it, and what it says.
+    ///
+    /// # Errors
+    /// As [`step`](Objects::step).
+    pub fn deliver_ordered(
+        &mut self,
+        (sequence, from): (u64, NodeId),
+        body: &Arc<Ordered>,
+        host: &mut dyn Host,
+        fx: &mut impl ObjectsEffects,
+    ) -> Result<(), ProtocolError> {
+        self.delivered = sequence;
+        let checked = self.check_ordered(from, body);
+        if checked.is_ok() {
+            self.ordered(sequence, body, host, fx);
+        }
+        let bad = checked.map_err(|what| ProtocolError::BadMessage { from, what });
+        bad.and(self.take_held(host, fx))
     }
 
     /// The same for a cluster of this size: all replicas of a single node are one copy, whose
@@ -563,8 +576,7 @@ impl Objects {
                     false => (None, None),
                 };
                 let call = call.into();
-                let operate = Arc::new(Ordered::Operate { call, time, news });
-                fx.commands().push(ObjectsCommand::Broadcast(operate));
+                fx.broadcast(Arc::new(Ordered::Operate { call, time, news }));
             }
             Place::Coming | Place::Spreading(_) => entry.postponed.push(call.into()),
             Place::Lost(node) => fx.finished(number, Err(Refusal::Lost(node))),

@@ -428,9 +428,13 @@ fn what_is_delivered_goes_behind_what_is_recorded_before_it() {
             from: NodeId(0),
             message: data,
         };
-        state.group_directly(event, false, step).unwrap();
-        assert!(state.here.delivered.is_empty());
-        assert_eq!(state.here.group_commands, [before, delivered]);
+        let stepped = state.objects_directly(step, |_, _, fx| {
+            fx.step_group(event, false).unwrap();
+            assert!(fx.delivered.is_empty());
+            assert_eq!(*fx.group_commands, [before, delivered]);
+            Ok(())
+        });
+        stepped.unwrap();
     });
 }
 
