@@ -53,10 +53,13 @@ pub enum Command {
     /// Repeats a paper's evaluation: its tables and figures, with its numbers beside dhole's
     #[command(subcommand)]
     Paper(Paper),
+    /// Compiles and links a program in C that runs on several machines; the arguments are a
+    /// compiler's
+    Cc(Cc),
     /// Prints the manual page of this command, or of one of its subcommands, for `man -l -`
     Man {
         /// The subcommand
-        #[arg(value_parser = ["run", "dump", "sim", "paper", "man", "completions"])]
+        #[arg(value_parser = ["run", "dump", "sim", "paper", "cc", "man", "completions"])]
         command: Option<String>,
     },
     /// Prints the completions of this command for a shell
@@ -71,6 +74,25 @@ pub enum Command {
     /// standard input
     #[command(hide = true)]
     Agent,
+}
+
+/// The part of the help of `dhole cc` about its own options.
+const CC_OPTIONS: &str = "Options of its own: --show prints the commands and runs none; \
+    --pack-globals lets globals share pages, for programs with thousands. The environment: \
+    DHOLE_CC names the compiler (default cc), DHOLE_C the folder with libdhole_c.a and dhole.h. \
+    `dhole run -n N -- ./program` runs the program on N processes.";
+
+/// `dhole cc`.
+#[derive(Args)]
+#[command(after_help = CC_OPTIONS, disable_version_flag = true)]
+pub struct Cc {
+    /// What the compiler takes: sources, object files, archives, options
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "WORDS"
+    )]
+    pub words: Vec<OsString>,
 }
 
 /// The part of the help of `dhole run` about exit codes.

@@ -1,9 +1,10 @@
 //! The command `dhole`: `dhole run` runs a dhole program on processes, `dhole sim` in a simulated
-//! cluster, and `dhole paper` repeats a paper's evaluation.
+//! cluster, `dhole paper` repeats a paper's evaluation, and `dhole cc` builds programs in C.
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod calibrate;
+mod cc;
 mod child;
 mod error;
 mod hello;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Dosa(wanted)) => {
             paper::dosa(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
         }
+        Command::Cc(wanted) => cc::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
         Command::Man { command } => printed(manual::page(command.as_deref())),
         Command::Completions { shell } => printed(manual::completions(shell)),
     };

@@ -1,0 +1,78 @@
+/* dhole for programs in C: threads on several machines that share globals and allocated memory.
+ * `dhole cc` compiles and links programs; `dhole run -n N -- ./program` runs them on N processes.
+ * docs/c.md says what is shared, and what is not. C89 to C23, and C++. */
+#ifndef DHOLE_H
+#define DHOLE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a program declares to wait by. The address alone counts: two copies are two locks. */
+typedef struct { long dh_unused; } dh_lock_t;
+typedef struct { long dh_unused; } dh_barrier_t;
+typedef struct { long dh_unused; } dh_cond_t;
+typedef struct { long dh_unused; } dh_sem_t;
+
+/* A thread that was started; 0 is none. */
+typedef unsigned long dh_thread_t;
+
+/* The number of this node, from 0, and how many there are. */
+int dh_me(void);
+int dh_nodes(void);
+
+/* What the last call of this thread was refused, in words. */
+const char *dh_error(void);
+
+/* Shared memory, as malloc and its kin (whose names do the same in a program of dhole's). */
+void *dh_malloc(size_t bytes);
+void *dh_calloc(size_t count, size_t bytes);
+void *dh_realloc(void *block, size_t bytes);
+void *dh_aligned_alloc(size_t align, size_t bytes);
+void *dh_valloc(size_t bytes);
+void dh_free(void *block);
+
+/* Starts a thread on a node, without waiting for it; 0 where that cannot be done. */
+dh_thread_t dh_start(int node, void *(*entry)(void *), void *argument);
+/* Waits for a thread's end, and takes what it returned unless `value` is null. 0, or -1. */
+int dh_join(dh_thread_t thread, void **value);
+
+/* Each returns 0, or -1 with words in dh_error(), unless said otherwise. */
+#define dh_lock(lock) dh_lock_at((lock), __FILE__, __LINE__)
+/* 1 if the lock was free and is this thread's, 0 if another thread has it. */
+#define dh_trylock(lock) dh_trylock_at((lock), __FILE__, __LINE__)
+int dh_unlock(const volatile void *lock);
+/* Waits until so many threads are there: 1 for one of them, 0 for the others. */
+#define dh_barrier(barrier, threads) dh_barrier_at((barrier), (threads), __FILE__, __LINE__)
+/* Waits for a signal, and releases the lock meanwhile. */
+#define dh_cond_wait(cond, lock) dh_cond_wait_at((cond), (lock), __FILE__, __LINE__)
+int dh_cond_signal(const volatile void *cond);
+int dh_cond_broadcast(const volatile void *cond);
+int dh_sem_set(const volatile void *sem, unsigned count);
+#define dh_sem_acquire(sem) dh_sem_acquire_at((sem), __FILE__, __LINE__)
+int dh_sem_release(const volatile void *sem);
+
+int dh_lock_at(const volatile void *lock, const char *file, int line);
+int dh_trylock_at(const volatile void *lock, const char *file, int line);
+int dh_barrier_at(const volatile void *barrier, long threads, const char *file, int line);
+int dh_cond_wait_at(const volatile void *cond, const volatile void *lock, const char *file,
+                    int line);
+int dh_sem_acquire_at(const volatile void *sem, const char *file, int line);
+
+/* In a loop that waits for another node's store: the process ends where the run has ended. */
+void dh_pause(void);
+
+/* Microseconds of a clock of this machine. */
+unsigned long dh_clock_us(void);
+
+/* The macros CREATE and WAIT_FOR_END of SPLASH's programs: a function runs in so many threads, of
+ * which the caller is one; and the caller waits for the others. */
+void dh_create(void (*entry)(void), long threads);
+void dh_wait_for_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

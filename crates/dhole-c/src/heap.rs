@@ -1,0 +1,387 @@
+//! `malloc` and its kin, in shared memory.
+//!
+//! In front of each block stands a [`Header`], in the same minipage. A block that is freed stays in
+//! the memory, and the node that freed it gives it out again.
+
+use std::alloc::Layout;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use dhole::memory::RawMemory;
+
+use crate::failure::{fatal, refused, set_errno};
+
+/// The memory of this process's node, while its run is on.
+static MEMORY: OnceLock<(usize, RawMemory<'static>)> = OnceLock::new();
+
+/// What this node may give out again: addresses by how many bytes they have.
+static FREED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
+
+const PAGE: usize = 4096;
+
+/// What stands in front of a block.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Header {
+    /// Bytes of the block.
+    bytes: u64,
+    state: u32,
+    /// The node that allocated it.
+    allocated: u16,
+    /// The node that freed it.
+    freed: u16,
+}
+
+const HEADER: usize = size_of::<Header>();
+const USED: u32 = 0xd401_e5ed;
+const FREE: u32 = 0xd401_ef1e;
+
+/// From here on the functions of this module allocate on this node.
+///
+/// # Safety
+/// The memory is there until the process ends, or no thread of the program runs.
+pub(crate) unsafe fn use_memory(memory: RawMemory<'_>, node: usize) {
+    // SAFETY: only the lifetime changes, by the caller's word.
+    let memory = unsafe { std::mem::transmute::<RawMemory<'_>, RawMemory<'static>>(memory) };
+    let _once = MEMORY.set((node, memory));
+}
+
+/// Whether some of so many bytes at an address are shared.
+pub(crate) fn is_shared(at: *const c_void, bytes: usize) -> bool {
+    let memory = MEMORY.get();
+    memory.is_some_and(|(_, memory)| memory.meets(at.addr(), bytes.max(1)))
+}
+
+fn freed() -> std::sync::MutexGuard<'static, BTreeMap<usize, Vec<usize>>> {
+    FREED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A block of at least so many bytes that was freed, and not many more.
+fn again(bytes: usize) -> Option<usize> {
+    let mut freed = freed();
+    let most = bytes.saturating_mul(2).max(64);
+    let (size, _) = freed.range(bytes..=most).next()?;
+    let size = *size;
+    let places = freed.get_mut(&size)?;
+    let place = places.pop();
+    if places.is_empty() {
+        freed.remove(&size);
+    }
+    place
+}
+
+/// How many bytes a block has that is asked for with so many.
+fn capacity(bytes: usize) -> usize {
+    let with_header = bytes.max(1) + HEADER;
+    match with_header {
+        0..=PAGE => with_header.next_multiple_of(16) - HEADER,
+        _ => with_header.next_multiple_of(PAGE) - HEADER,
+    }
+}
+
+/// A block, and whether it is zero.
+fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
+    let Some((node, memory)) = MEMORY.get() else {
+        // Before the run: a constructor of the program. It is private.
+        let layout = Layout::from_size_align(bytes, align).ok()?;
+        let mut block = std::ptr::null_mut();
+        // SAFETY: the pointer is the function's own.
+        let refused = unsafe {
+            libc::posix_memalign(&raw mut block, layout.align().max(16), layout.size().max(1))
+        };
+        return (refused == 0).then_some((block.cast(), false));
+    };
+    let too_large = || {
+        let why = format!("allocating {bytes} bytes at a multiple of {align}: out of range");
+        refused(&why, libc::ENOMEM);
+    };
+    if bytes > 1 << 40 || !align.is_power_of_two() || align > 1 << 30 {
+        too_large();
+        return None;
+    }
+    let wanted = capacity(bytes);
+    if align <= 16
+        && let Some(place) = again(wanted)
+    {
+        let block = std::ptr::with_exposed_provenance_mut::<u8>(place);
+        // SAFETY: a block of this module's, which nobody has: its header stands in front of it.
+        let header = unsafe { block.sub(HEADER).cast::<Header>() };
+        // SAFETY: as above.
+        unsafe {
+            (*header).state = USED;
+            (*header).allocated = *node as u16;
+        }
+        return Some((block, false));
+    }
+    let front = align.max(HEADER);
+    // Where pages alone are not aligned enough there is room to move.
+    let spare = if align > PAGE { align } else { 0 };
+    let all = front + spare + wanted;
+    let start = match memory.allocate(all, align.clamp(16, PAGE)) {
+        Ok(start) => start,
+        Err(why) => {
+            refused(&why, libc::ENOMEM);
+            return None;
+        }
+    };
+    let from = start.addr().get() + HEADER;
+    let skipped = from.next_multiple_of(align.max(16)) - start.addr().get();
+    // SAFETY: `all` bytes begin at `start`, and `skipped` is at most `front + spare`.
+    let block = unsafe { start.as_ptr().add(skipped) };
+    let bytes = (all - skipped) as u64;
+    let header = Header {
+        bytes,
+        state: USED,
+        allocated: *node as u16,
+        freed: 0,
+    };
+    // SAFETY: so many bytes were allocated in front of the block, aligned by 16.
+    unsafe { block.sub(HEADER).cast::<Header>().write(header) };
+    let _known: usize = block.expose_provenance();
+    Some((block, true))
+}
+
+/// The header of a block of this module; the program ends where it is none.
+///
+/// # Safety
+/// The pointer is shared memory.
+unsafe fn header(block: *mut c_void, doing: &str) -> *mut Header {
+    let header = block.cast::<u8>().wrapping_sub(HEADER).cast::<Header>();
+    if !header.is_aligned() {
+        fatal(&format!(
+            "{doing} {block:p}: no block begins there, for it is no multiple of 16"
+        ));
+    }
+    // SAFETY: the caller's: the block is shared memory. If it is a global, so is what is in front
+    // of it, or else the access ends the process with words about it.
+    let found = unsafe { header.read() };
+    let (bytes, allocated, freed) = (found.bytes, found.allocated, found.freed);
+    match found.state {
+        USED => header,
+        FREE => fatal(&format!(
+            "{doing} {block:p}: these {bytes} bytes of node {allocated} were freed before, on node \
+             {freed}"
+        )),
+        _ => fatal(&format!(
+            "{doing} {block:p}: no block begins there, or what stands in front was overwritten"
+        )),
+    }
+}
+
+/// `malloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_malloc(bytes: usize) -> *mut c_void {
+    allocate(bytes, 16).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
+}
+
+/// `calloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_calloc(count: usize, bytes: usize) -> *mut c_void {
+    let Some(all) = count.checked_mul(bytes) else {
+        refused(
+            &format!("allocating {count} times {bytes} bytes: out of range"),
+            libc::ENOMEM,
+        );
+        return std::ptr::null_mut();
+    };
+    match allocate(all, 16) {
+        None => std::ptr::null_mut(),
+        Some((block, is_zero)) => {
+            if !is_zero {
+                // SAFETY: the block has so many bytes.
+                unsafe { block.write_bytes(0, all) };
+            }
+            block.cast()
+        }
+    }
+}
+
+/// `realloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    if block.is_null() {
+        return dh_malloc(bytes);
+    }
+    // SAFETY: the caller's, as of `realloc`.
+    let had = unsafe { dh_malloc_usable_size(block) };
+    let shared = is_shared(block, 1);
+    if shared && bytes <= had && bytes >= had / 2 {
+        return block;
+    }
+    let new = dh_malloc(bytes);
+    if !new.is_null() {
+        // SAFETY: both blocks have so many bytes, and the new one is nobody else's.
+        unsafe {
+            std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), had.min(bytes));
+            dh_free(block);
+        }
+    }
+    new
+}
+
+/// `free`, of what this module or the C library allocated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_free(block: *mut c_void) {
+    if block.is_null() {
+        return;
+    }
+    if !is_shared(block, 1) {
+        // SAFETY: the caller's, as of `free`: the C library allocated it (`getcwd`, say).
+        return unsafe { libc::free(block) };
+    }
+    // SAFETY: shared memory, by the test above.
+    let header = unsafe { header(block, "freeing") };
+    // SAFETY: a header of this module, which the caller's thread alone uses now.
+    let bytes = unsafe {
+        (*header).state = FREE;
+        (*header).freed = MEMORY.get().map_or(0, |(node, _)| *node as u16);
+        (*header).bytes as usize
+    };
+    freed()
+        .entry(bytes)
+        .or_default()
+        .push(block.expose_provenance());
+}
+
+/// `malloc_usable_size`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_malloc_usable_size(block: *mut c_void) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    if !is_shared(block, 1) {
+        // SAFETY: the caller's: the C library allocated it.
+        return unsafe { libc::malloc_usable_size(block) };
+    }
+    // SAFETY: shared memory, by the test above.
+    unsafe { (*header(block, "using")).bytes as usize }
+}
+
+fn aligned(align: usize, bytes: usize) -> *mut c_void {
+    allocate(bytes, align).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
+}
+
+/// `aligned_alloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
+    aligned(align, bytes)
+}
+
+/// `memalign`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_memalign(align: usize, bytes: usize) -> *mut c_void {
+    aligned(align, bytes)
+}
+
+/// `valloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_valloc(bytes: usize) -> *mut c_void {
+    aligned(PAGE, bytes)
+}
+
+/// `pvalloc`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pvalloc(bytes: usize) -> *mut c_void {
+    match bytes.checked_next_multiple_of(PAGE) {
+        Some(bytes) => aligned(PAGE, bytes),
+        None => aligned(PAGE, bytes - PAGE),
+    }
+}
+
+/// `posix_memalign`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_posix_memalign(
+    into: *mut *mut c_void,
+    align: usize,
+    bytes: usize,
+) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
+        return libc::EINVAL;
+    }
+    let block = aligned(align, bytes);
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller's, as of `posix_memalign`.
+    unsafe { into.write(block) };
+    0
+}
+
+/// `strdup`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_strdup(text: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's: a string.
+    unsafe { dh_strndup(text, libc::strlen(text)) }
+}
+
+/// `strndup`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_strndup(text: *const c_char, most: usize) -> *mut c_char {
+    // SAFETY: the caller's: a string, or so many bytes.
+    let bytes = unsafe { libc::strnlen(text, most) };
+    let block = dh_malloc(bytes + 1).cast::<c_char>();
+    if !block.is_null() {
+        // SAFETY: both have so many bytes, and the block one more.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text, block, bytes);
+            block.add(bytes).write(0);
+        }
+    }
+    block
+}
+
+/// `getline`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_getline(
+    line: *mut *mut c_char,
+    size: *mut usize,
+    file: *mut libc::FILE,
+) -> isize {
+    // SAFETY: the caller's, as of `getline`.
+    unsafe { dh_getdelim(line, size, c_int::from(b'\n'), file) }
+}
+
+/// `getdelim`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_getdelim(
+    line: *mut *mut c_char,
+    size: *mut usize,
+    delimiter: c_int,
+    file: *mut libc::FILE,
+) -> isize {
+    let (mut own, mut room) = (std::ptr::null_mut::<c_char>(), 0_usize);
+    // SAFETY: both are this function's own; the file is the caller's.
+    let read = unsafe { getdelim(&raw mut own, &raw mut room, delimiter, file) };
+    if read < 0 {
+        // SAFETY: the C library has allocated it, or it is null.
+        unsafe { libc::free(own.cast()) };
+        return read;
+    }
+    let bytes = read as usize + 1;
+    // SAFETY: the caller's, as of `getdelim`: null, or a block of so many bytes.
+    unsafe {
+        if (*line).is_null() || *size < bytes {
+            let grown = dh_realloc((*line).cast(), bytes.max(128));
+            if grown.is_null() {
+                libc::free(own.cast());
+                set_errno(libc::ENOMEM);
+                return -1;
+            }
+            line.write(grown.cast());
+            size.write(bytes.max(128));
+        }
+        std::ptr::copy_nonoverlapping(own, *line, bytes);
+        libc::free(own.cast());
+    }
+    read
+}
+
+unsafe extern "C" {
+    fn getdelim(
+        line: *mut *mut c_char,
+        size: *mut usize,
+        delimiter: c_int,
+        file: *mut libc::FILE,
+    ) -> isize;
+}

@@ -1,0 +1,44 @@
+//! dhole for programs in C: the library that `dhole cc` links into them.
+//!
+//! A program in C or with POSIX threads runs unchanged on several machines. Its own globals and
+//! what it allocates are raw shared memory at the same addresses on all nodes (`dhole::memory`).
+//! Node 0 runs the program's `main`; the threads that it starts run on all nodes in turn.
+//!
+//! `dhole cc` renames names of the C library in the program's own object files, as `malloc` to
+//! `dh_malloc`. The functions of this crate have these names. Those that a program may call itself
+//! are in `include/dhole.h`, the macros of SPLASH's programs in `include/c.m4.dhole`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `entry` | `main`: the run, and the program's own `main` within it |
+//! | `globals` | where the program's globals lie |
+//! | `heap` | `malloc` and its kin |
+//! | `bounce` | calls of the system that read or write shared memory |
+//! | `paths` | calls of the system that take a path |
+//! | `sync` | locks, barriers, conditions, semaphores |
+//! | `threads` | starting threads, and waiting for them |
+//! | `thread` | what a thread has from its beginning to its end |
+//! | `posix` | POSIX names for both |
+//! | `c11` | the names of C11's threads |
+//! | `exit` | how a program ends |
+//! | `failure` | words about what cannot be done |
+//!
+//! Only Linux on x86-64 has what this needs; elsewhere the crate is empty.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "C has no safe functions: a caller follows the header, and the manual page of libc's"
+)]
+
+mod bounce;
+mod c11;
+mod entry;
+mod exit;
+mod failure;
+mod globals;
+mod heap;
+mod paths;
+mod posix;
+mod sync;
+mod thread;
+mod threads;

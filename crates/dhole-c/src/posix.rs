@@ -1,0 +1,576 @@
+//! POSIX names for threads and what they wait for. The memory of a mutex, a condition, a semaphore
+//! is left as it is: its address alone counts. A barrier and a read-write lock keep their numbers
+//! there, under a lock of dhole's.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use dhole::CallSite;
+use dhole::memory::sync;
+use dhole::memory::threads::ThreadError;
+use dhole::memory::threads::{self, ThreadId};
+use dhole_protocol::memory::sync::ThreadRefusal;
+
+use crate::failure::{fatal, set_errno};
+use crate::sync::{key, must};
+use crate::threads::{Entry, next_node, start};
+
+const SITE: CallSite = CallSite {
+    file: "C",
+    line: 0,
+    column: 0,
+};
+
+thread_local! {
+    /// How often more than once this thread has locked a mutex.
+    static AGAIN: RefCell<BTreeMap<u64, u32>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// `pthread_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_create(
+    into: *mut u64,
+    _attributes: *const c_void,
+    entry: Option<Entry>,
+    argument: *mut c_void,
+) -> c_int {
+    let Some(entry) = entry else {
+        return libc::EINVAL;
+    };
+    // SAFETY: the caller's, as of `pthread_create`.
+    match unsafe { start(next_node(), entry, argument) } {
+        Ok(ThreadId(id)) => {
+            // SAFETY: as above.
+            unsafe { into.write(id) };
+            0
+        }
+        Err(why) => {
+            crate::failure::refused(&why, libc::EAGAIN);
+            libc::EAGAIN
+        }
+    }
+}
+
+/// `pthread_join`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_join(thread: u64, value: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's, as of `pthread_join`.
+    match unsafe { crate::threads::dh_join(thread, value) } {
+        0 => 0,
+        _ => libc::ESRCH,
+    }
+}
+
+/// `pthread_detach`: its value is kept, and nobody takes it.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_detach(_thread: u64) -> c_int {
+    0
+}
+
+/// `pthread_self`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_self() -> u64 {
+    threads::current().map_or(0, |id| id.0)
+}
+
+/// `pthread_cancel`, which is not to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_cancel(_thread: u64) -> c_int {
+    libc::ENOSYS
+}
+
+/// `pthread_kill`, which is not to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_kill(_thread: u64, _signal: c_int) -> c_int {
+    libc::ENOSYS
+}
+
+/// `pthread_setaffinity_np`: threads are where they are.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_setaffinity_np(
+    _thread: u64,
+    _bytes: usize,
+    _cores: *const c_void,
+) -> c_int {
+    0
+}
+
+/// What kind a mutex is, as `pthread_mutex_init` or an initialiser left it.
+///
+/// # Safety
+/// The pointer is a mutex.
+unsafe fn kind(mutex: *const c_void) -> c_int {
+    // SAFETY: the caller's: glibc's mutex has its kind at byte 16, on x86-64.
+    unsafe { mutex.cast::<c_int>().add(4).read() & 3 }
+}
+
+/// `pthread_mutex_lock`, `pthread_spin_lock`, `mtx_lock`.
+///
+/// # Safety
+/// The pointer is a mutex.
+unsafe fn lock(mutex: *const c_void) -> c_int {
+    match sync::lock(key(mutex), SITE) {
+        Ok(()) => 0,
+        // SAFETY: the caller's.
+        Err(ThreadError::Sync(ThreadRefusal::Held(_))) => unsafe { lock_again(mutex) },
+        Err(why) => fatal(&format!("locking {mutex:p}: {why}")),
+    }
+}
+
+/// # Safety
+/// As above; this thread has locked it.
+unsafe fn lock_again(mutex: *const c_void) -> c_int {
+    // SAFETY: the caller's.
+    match unsafe { kind(mutex) } {
+        libc::PTHREAD_MUTEX_RECURSIVE => {
+            AGAIN.with_borrow_mut(|all| *all.entry(key(mutex)).or_default() += 1);
+            0
+        }
+        libc::PTHREAD_MUTEX_ERRORCHECK => libc::EDEADLK,
+        _ => fatal(&format!(
+            "locking {mutex:p}: this thread has locked it already"
+        )),
+    }
+}
+
+fn unlock(mutex: *const c_void) -> c_int {
+    let is_again = AGAIN.with_borrow_mut(|all| {
+        let left = all.get_mut(&key(mutex))?;
+        *left -= 1;
+        if *left == 0 {
+            all.remove(&key(mutex));
+        }
+        Some(())
+    });
+    if is_again.is_some() {
+        return 0;
+    }
+    match sync::unlock(key(mutex)) {
+        Ok(()) => 0,
+        Err(ThreadError::Sync(ThreadRefusal::NotHeld(_))) => libc::EPERM,
+        Err(why) => fatal(&format!("unlocking {mutex:p}: {why}")),
+    }
+}
+
+/// # Safety
+/// The pointer is a mutex.
+unsafe fn try_lock(mutex: *const c_void) -> c_int {
+    match sync::try_lock(key(mutex), SITE) {
+        Ok(true) => 0,
+        Ok(false) => libc::EBUSY,
+        // SAFETY: the caller's.
+        Err(ThreadError::Sync(ThreadRefusal::Held(_))) => match unsafe { kind(mutex) } {
+            // SAFETY: as above.
+            libc::PTHREAD_MUTEX_RECURSIVE => unsafe { lock_again(mutex) },
+            _ => libc::EBUSY,
+        },
+        Err(why) => fatal(&format!("trying to lock {mutex:p}: {why}")),
+    }
+}
+
+/// How long until a moment of the clock of days; `None` once it is over.
+///
+/// # Safety
+/// The pointer is a time.
+unsafe fn left(until: *const libc::timespec) -> Option<Duration> {
+    // SAFETY: the caller's.
+    let until = unsafe { until.read() };
+    let until = Duration::new(until.tv_sec.max(0) as u64, until.tv_nsec as u32);
+    let now = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap_or_default();
+    until.checked_sub(now).filter(|left| !left.is_zero())
+}
+
+/// How long a thread sleeps that waits with a limit, before it looks again.
+const LOOKS_AGAIN: Duration = Duration::from_micros(200);
+
+/// Tries until it succeeds, or the time is over.
+///
+/// # Safety
+/// The pointer is a time.
+unsafe fn until(until: *const libc::timespec, mut tries: impl FnMut() -> c_int) -> c_int {
+    loop {
+        match tries() {
+            libc::EBUSY => {}
+            done => return done,
+        }
+        // SAFETY: the caller's.
+        let Some(left) = (unsafe { left(until) }) else {
+            return libc::ETIMEDOUT;
+        };
+        must(sync::pause(), &"waiting", std::ptr::null());
+        std::thread::sleep(left.min(LOOKS_AGAIN));
+    }
+}
+
+/// `pthread_mutex_lock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_mutex_lock(mutex: *mut c_void) -> c_int {
+    // SAFETY: the caller's, here and below as of the function in the C library.
+    unsafe { lock(mutex) }
+}
+
+/// `pthread_mutex_trylock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_mutex_trylock(mutex: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { try_lock(mutex) }
+}
+
+/// `pthread_mutex_timedlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_mutex_timedlock(
+    mutex: *mut c_void,
+    time: *const libc::timespec,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { until(time, || try_lock(mutex)) }
+}
+
+/// `pthread_mutex_unlock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_mutex_unlock(mutex: *mut c_void) -> c_int {
+    unlock(mutex)
+}
+
+/// `pthread_mutex_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_mutex_destroy(_mutex: *mut c_void) -> c_int {
+    0
+}
+
+/// `pthread_spin_init`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_spin_init(_lock: *mut c_void, _shared: c_int) -> c_int {
+    0
+}
+
+/// `pthread_spin_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_spin_destroy(_lock: *mut c_void) -> c_int {
+    0
+}
+
+/// `pthread_spin_lock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_spin_lock(lock: *mut c_void) -> c_int {
+    must(sync::lock(key(lock), SITE), &"locking", lock);
+    0
+}
+
+/// `pthread_spin_trylock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_spin_trylock(lock: *mut c_void) -> c_int {
+    match sync::try_lock(key(lock), SITE) {
+        Ok(true) => 0,
+        Ok(false) | Err(ThreadError::Sync(ThreadRefusal::Held(_))) => libc::EBUSY,
+        Err(why) => fatal(&format!("trying to lock {lock:p}: {why}")),
+    }
+}
+
+/// `pthread_spin_unlock`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_spin_unlock(lock: *mut c_void) -> c_int {
+    unlock(lock)
+}
+
+/// `pthread_cond_init`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_cond_init(_condition: *mut c_void, _how: *const c_void) -> c_int {
+    0
+}
+
+/// `pthread_cond_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_cond_destroy(_condition: *mut c_void) -> c_int {
+    0
+}
+
+/// `pthread_cond_wait`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_cond_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int {
+    let waited = sync::wait(key(condition), key(mutex), SITE);
+    must(waited, &"waiting for condition", condition);
+    0
+}
+
+/// `pthread_cond_timedwait`: looks again after a while, as a thread may that wakes for no reason.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_cond_timedwait(
+    _condition: *mut c_void,
+    mutex: *mut c_void,
+    time: *const libc::timespec,
+) -> c_int {
+    // SAFETY: the caller's.
+    let Some(left) = (unsafe { left(time) }) else {
+        return libc::ETIMEDOUT;
+    };
+    let released = unlock(mutex);
+    if released != 0 {
+        return released;
+    }
+    std::thread::sleep(left.min(LOOKS_AGAIN));
+    // SAFETY: the caller's.
+    unsafe { lock(mutex) }
+}
+
+/// `pthread_cond_signal`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_cond_signal(condition: *mut c_void) -> c_int {
+    must(sync::signal(key(condition)), &"signalling", condition);
+    0
+}
+
+/// `pthread_cond_broadcast`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_cond_broadcast(condition: *mut c_void) -> c_int {
+    must(sync::broadcast(key(condition)), &"signalling", condition);
+    0
+}
+
+/// A number in shared memory.
+///
+/// # Safety
+/// The pointer is to such a number, which is only accessed so.
+unsafe fn number<'a>(at: *mut c_void) -> &'a AtomicI32 {
+    // SAFETY: the caller's.
+    unsafe { AtomicI32::from_ptr(at.cast()) }
+}
+
+/// `pthread_barrier_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_barrier_init(
+    barrier: *mut c_void,
+    _how: *const c_void,
+    parties: c_uint,
+) -> c_int {
+    if parties == 0 || parties > 1 << 30 {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller's: a barrier is 32 bytes.
+    unsafe { number(barrier) }.store(parties as i32, Ordering::SeqCst);
+    0
+}
+
+/// `pthread_barrier_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_barrier_destroy(_barrier: *mut c_void) -> c_int {
+    0
+}
+
+/// `pthread_barrier_wait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_barrier_wait(barrier: *mut c_void) -> c_int {
+    // SAFETY: the caller's, as above.
+    let parties = unsafe { number(barrier) }.load(Ordering::SeqCst);
+    let waited = sync::barrier(key(barrier), parties as u32, SITE);
+    match must(waited, &"waiting at barrier", barrier) {
+        true => libc::PTHREAD_BARRIER_SERIAL_THREAD,
+        false => 0,
+    }
+}
+
+/// Takes a read-write lock when its number may become another one; whether it was taken.
+///
+/// # Safety
+/// The pointer is such a lock.
+unsafe fn take_rwlock(rwlock: *mut c_void, waits: bool, next: impl Fn(i32) -> Option<i32>) -> bool {
+    let this = key(rwlock);
+    must(sync::lock(this, SITE), &"locking", rwlock);
+    // SAFETY: the caller's: the lock of dhole's guards the number.
+    let number = unsafe { number(rwlock) };
+    let taken = loop {
+        if let Some(next) = next(number.load(Ordering::SeqCst)) {
+            number.store(next, Ordering::SeqCst);
+            break true;
+        }
+        if !waits {
+            break false;
+        }
+        must(sync::wait(this, this, SITE), &"waiting for", rwlock);
+    };
+    must(sync::unlock(this), &"unlocking", rwlock);
+    taken
+}
+
+/// One more reader, unless there is a writer.
+fn reads(holders: i32) -> Option<i32> {
+    (holders >= 0).then(|| holders + 1)
+}
+
+/// A writer, unless anybody is there.
+fn writes(holders: i32) -> Option<i32> {
+    (holders == 0).then_some(-1)
+}
+
+/// `pthread_rwlock_init`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_rwlock_init(rwlock: *mut c_void, _how: *const c_void) -> c_int {
+    // SAFETY: the caller's: a read-write lock has 56 bytes.
+    unsafe { number(rwlock) }.store(0, Ordering::SeqCst);
+    0
+}
+
+/// `pthread_rwlock_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_rwlock_destroy(_rwlock: *mut c_void) -> c_int {
+    0
+}
+
+/// `pthread_rwlock_rdlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_rwlock_rdlock(rwlock: *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { take_rwlock(rwlock, true, reads) };
+    0
+}
+
+/// `pthread_rwlock_wrlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_rwlock_wrlock(rwlock: *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { take_rwlock(rwlock, true, writes) };
+    0
+}
+
+/// `pthread_rwlock_tryrdlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_rwlock_tryrdlock(rwlock: *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    match unsafe { take_rwlock(rwlock, false, reads) } {
+        true => 0,
+        false => libc::EBUSY,
+    }
+}
+
+/// `pthread_rwlock_trywrlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_rwlock_trywrlock(rwlock: *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    match unsafe { take_rwlock(rwlock, false, writes) } {
+        true => 0,
+        false => libc::EBUSY,
+    }
+}
+
+/// `pthread_rwlock_unlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_rwlock_unlock(rwlock: *mut c_void) -> c_int {
+    let one_less = |holders: i32| Some(if holders > 0 { holders - 1 } else { 0 });
+    // SAFETY: the caller's.
+    unsafe { take_rwlock(rwlock, false, one_less) };
+    must(sync::broadcast(key(rwlock)), &"unlocking", rwlock);
+    0
+}
+
+/// `pthread_once`, `call_once`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dh_pthread_once(
+    control: *mut c_void,
+    run: unsafe extern "C-unwind" fn(),
+) -> c_int {
+    const DONE: i32 = 2;
+    // SAFETY: the caller's: an `int`.
+    let number = unsafe { number(control) };
+    if number.load(Ordering::SeqCst) == DONE {
+        return 0;
+    }
+    must(sync::lock(key(control), SITE), &"running once", control);
+    if number.load(Ordering::SeqCst) != DONE {
+        // SAFETY: the caller's.
+        unsafe { run() };
+        number.store(DONE, Ordering::SeqCst);
+    }
+    must(sync::unlock(key(control)), &"running once", control);
+    0
+}
+
+/// `sem_init`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_sem_init(semaphore: *mut c_void, _shared: c_int, count: c_uint) -> c_int {
+    must(
+        sync::set(key(semaphore), count),
+        &"setting semaphore",
+        semaphore,
+    );
+    0
+}
+
+/// `sem_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_sem_destroy(_semaphore: *mut c_void) -> c_int {
+    0
+}
+
+/// `sem_post`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_sem_post(semaphore: *mut c_void) -> c_int {
+    must(
+        sync::post(key(semaphore), 1),
+        &"releasing semaphore",
+        semaphore,
+    );
+    0
+}
+
+/// `sem_wait`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_sem_wait(semaphore: *mut c_void) -> c_int {
+    must(
+        sync::acquire(key(semaphore), SITE),
+        &"taking of semaphore",
+        semaphore,
+    );
+    0
+}
+
+fn try_acquire(semaphore: *mut c_void) -> c_int {
+    match must(
+        sync::try_acquire(key(semaphore)),
+        &"taking of semaphore",
+        semaphore,
+    ) {
+        true => 0,
+        false => libc::EBUSY,
+    }
+}
+
+/// `sem_trywait`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_sem_trywait(semaphore: *mut c_void) -> c_int {
+    match try_acquire(semaphore) {
+        0 => 0,
+        _ => {
+            set_errno(libc::EAGAIN);
+            -1
+        }
+    }
+}
+
+/// `sem_timedwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sem_timedwait(
+    semaphore: *mut c_void,
+    time: *const libc::timespec,
+) -> c_int {
+    // SAFETY: the caller's.
+    match unsafe { until(time, || try_acquire(semaphore)) } {
+        0 => 0,
+        errno => {
+            set_errno(errno);
+            -1
+        }
+    }
+}
+
+/// `sched_yield`, `thrd_yield`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_sched_yield() -> c_int {
+    crate::sync::dh_pause();
+    std::thread::yield_now();
+    0
+}

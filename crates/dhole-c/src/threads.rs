@@ -1,0 +1,151 @@
+//! Starting threads on all nodes in turn, and waiting for them.
+
+use std::ffi::{c_int, c_long, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use dhole::memory::threads::{self, ThreadError, ThreadId};
+use dhole::{NodeId, Worker};
+
+use crate::exit;
+use crate::failure::{fatal, refused};
+
+/// What a thread of a program runs.
+pub(crate) type Entry = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+/// How many threads this node has started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+/// The threads that `dh_create` has started, and `dh_wait_for_end` has not awaited.
+static CREATED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
+
+/// Runs a thread that some node has started here, and returns its value.
+fn handler(entry: u64, argument: u64) -> u64 {
+    let entry = std::ptr::with_exposed_provenance::<()>(entry as usize);
+    // SAFETY: a function of the program (`start`). Its code lies at the same address in all
+    // processes, which run the same program without relocation (`dhole cc`).
+    let entry = unsafe { std::mem::transmute::<*const (), Entry>(entry) };
+    let argument = std::ptr::with_exposed_provenance_mut(argument as usize);
+    let value = crate::thread::run_thread(|| {
+        // SAFETY: whoever started the thread passed what the function takes.
+        unsafe { entry(argument) }
+    });
+    exit::flush();
+    value.expose_provenance() as u64
+}
+
+/// Runs what node 0 runs.
+pub(crate) fn run(w: &mut Worker<'_>, main: impl FnOnce() -> c_int) -> Result<c_int, ThreadError> {
+    threads::run(w, &handler, |_| main())
+}
+
+/// Runs what node 0 has this node do, until its program is over.
+pub(crate) fn serve(w: &mut Worker<'_>) -> Result<(), ThreadError> {
+    threads::serve(w, &handler)
+}
+
+/// Starts a thread on a node.
+///
+/// # Safety
+/// `entry` takes `argument`.
+pub(crate) unsafe fn start(
+    node: usize,
+    entry: Entry,
+    argument: *mut c_void,
+) -> Result<ThreadId, ThreadError> {
+    let entry = entry as *const () as usize as u64;
+    let argument = argument.expose_provenance() as u64;
+    threads::start(NodeId::at(node), entry, argument)
+}
+
+/// The node on which the next thread starts: all in turn, this one last.
+pub(crate) fn next_node() -> usize {
+    let before = STARTED.fetch_add(1, Ordering::Relaxed);
+    (dh_me() as usize + 1 + before) % dh_nodes() as usize
+}
+
+/// The number of this node.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_me() -> c_int {
+    threads::node().map_or(0, |node| node.index() as c_int)
+}
+
+/// The number of nodes.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_nodes() -> c_int {
+    threads::nodes().map_or(1, |nodes| nodes as c_int)
+}
+
+/// Starts a thread on a node. Its number, or 0 with words in `dh_error`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_start(node: c_int, entry: Option<Entry>, argument: *mut c_void) -> u64 {
+    let Some(entry) = entry else {
+        refused(&"starting a thread: there is no function", libc::EINVAL);
+        return 0;
+    };
+    if !(0..dh_nodes()).contains(&node) {
+        let why = format!("starting a thread on node {node}: there are {}", dh_nodes());
+        refused(&why, libc::EINVAL);
+        return 0;
+    }
+    // SAFETY: the caller's.
+    match unsafe { start(node as usize, entry, argument) } {
+        Ok(ThreadId(id)) => id,
+        Err(why) => {
+            refused(&why, libc::EAGAIN);
+            0
+        }
+    }
+}
+
+/// Waits until a thread is over, and takes its value where `value` is not null. 0, or -1 with
+/// words in `dh_error`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_join(thread: u64, value: *mut *mut c_void) -> c_int {
+    match threads::join(ThreadId(thread)) {
+        Ok(returned) => {
+            if !value.is_null() {
+                let returned = std::ptr::with_exposed_provenance_mut(returned as usize);
+                // SAFETY: the caller's: null, or where a pointer may be written.
+                unsafe { value.write(returned) };
+            }
+            0
+        }
+        Err(why) => {
+            refused(&why, libc::ESRCH);
+            -1
+        }
+    }
+}
+
+/// `CREATE`: runs a function `count` times, once on this thread, and returns when that is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dh_create(entry: Option<Entry>, count: c_long) {
+    let Some(entry) = entry else {
+        fatal(&"CREATE: there is no function");
+    };
+    for _ in 1..count {
+        // SAFETY: the caller's: a function without arguments ignores one.
+        match unsafe { start(next_node(), entry, std::ptr::null_mut()) } {
+            Ok(id) => {
+                let mut created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
+                created.push(id);
+            }
+            Err(why) => fatal(&format!("CREATE of {count}: {why}")),
+        }
+    }
+    // SAFETY: as above.
+    unsafe { entry(std::ptr::null_mut()) };
+}
+
+/// `WAIT_FOR_END`: waits until all threads are over that `CREATE` has started on this node.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_wait_for_end() {
+    loop {
+        let last = CREATED.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(id) = last else { return };
+        if let Err(why) = threads::join(id) {
+            fatal(&format!("WAIT_FOR_END: {why}"));
+        }
+    }
+}

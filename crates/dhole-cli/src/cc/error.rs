@@ -1,0 +1,85 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why `dhole cc` cannot build a program.
+#[derive(Debug, Error)]
+pub enum CcError {
+    /// The compiler or another tool failed, and said why itself.
+    #[error("the compiler ended with exit code {code}")]
+    Compiler {
+        /// Its exit code.
+        code: u8,
+    },
+    /// A tool cannot be run.
+    #[error("running `{tool}`: {cause}")]
+    Tool {
+        /// As it was called.
+        tool: String,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// A file cannot be read or written.
+    #[error("{file}: {cause}")]
+    File {
+        /// Its path.
+        file: PathBuf,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// What the compiler wrote is no object file.
+    #[error("{file} is no object file of x86-64 (ELF)")]
+    NotAnObject {
+        /// Its path.
+        file: PathBuf,
+    },
+    /// Several sources, and one output.
+    #[error("-o with -c and several sources: name one source, or leave -o out")]
+    OutputOfSeveral,
+    /// An option with which globals cannot be shared.
+    #[error("{option}: {why}")]
+    Option {
+        /// As it was given.
+        option: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// Variables that no node could share.
+    #[error(
+        "{file}: variables in section {section} cannot be shared: leave them in .data or .bss \
+         (no attribute `section`), or make them thread-local or constant"
+    )]
+    Section {
+        /// The object file.
+        file: PathBuf,
+        /// The section.
+        section: String,
+    },
+    /// A part of dhole is not there.
+    #[error("{what} is not in any of {places}: `cargo build --release` makes it, DHOLE_C names it")]
+    Missing {
+        /// The file.
+        what: &'static str,
+        /// Where it was looked for.
+        places: String,
+    },
+}
+
+impl CcError {
+    pub fn file(file: &Path, cause: io::Error) -> CcError {
+        CcError::File {
+            file: file.into(),
+            cause,
+        }
+    }
+
+    /// The command's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            CcError::Compiler { code } => *code,
+            CcError::Option { .. } | CcError::OutputOfSeveral => 2,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The names of the C library that become dhole's, and the linker's script.
+
+/// Names `x` that become `dh_x` in the program's own object files: `main`, what allocates, what a
+/// program waits for, and calls of the system that take or give memory.
+const RENAMED: &str = "\
+    main exit atexit \
+    malloc calloc realloc free malloc_usable_size aligned_alloc memalign valloc pvalloc \
+    posix_memalign strdup strndup getline getdelim \
+    pthread_create pthread_join pthread_detach pthread_self pthread_exit pthread_cancel \
+    pthread_kill pthread_setaffinity_np pthread_mutex_lock pthread_mutex_trylock \
+    pthread_mutex_timedlock pthread_mutex_unlock pthread_mutex_destroy pthread_spin_init \
+    pthread_spin_destroy pthread_spin_lock pthread_spin_trylock pthread_spin_unlock \
+    pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait \
+    pthread_cond_signal pthread_cond_broadcast pthread_barrier_init pthread_barrier_destroy \
+    pthread_barrier_wait pthread_rwlock_init pthread_rwlock_destroy pthread_rwlock_rdlock \
+    pthread_rwlock_wrlock pthread_rwlock_tryrdlock pthread_rwlock_trywrlock \
+    pthread_rwlock_unlock pthread_once pthread_key_create pthread_key_delete \
+    pthread_setspecific pthread_getspecific sem_init sem_destroy sem_post sem_wait sem_trywait \
+    sem_timedwait sched_yield \
+    thrd_create thrd_join thrd_exit mtx_lock mtx_trylock mtx_timedlock mtx_unlock cnd_wait \
+    cnd_timedwait cnd_signal cnd_broadcast call_once tss_create tss_set \
+    tss_get tss_delete thrd_detach thrd_current thrd_yield \
+    read write pread pwrite pread64 pwrite64 readv writev recv send recvfrom sendto \
+    fread fwrite fputs puts setvbuf setbuf clock_gettime getrusage getrlimit times uname fstat \
+    pipe wait waitpid poll \
+    open open64 creat access unlink remove rmdir mkdir chdir truncate opendir system fopen \
+    fopen64 freopen popen rename stat lstat getcwd gethostname";
+
+/// Orders for `objcopy` that rename them all.
+pub fn orders() -> String {
+    let all = RENAMED.split_whitespace();
+    all.map(|name| format!("--redefine-sym {name}=dh_{name}\n"))
+        .collect()
+}
+
+/// Whether a name is one that a renamed one has become.
+pub fn is_renamed(name: &str) -> bool {
+    let before = name.strip_prefix("dh_");
+    before.is_some_and(|before| RENAMED.split_whitespace().any(|renamed| renamed == before))
+}
+
+/// The linker's script: the program's own globals in whole pages apart from all others, each on a
+/// page of its own unless they are packed. Those that are zero take no room in the file.
+pub fn script(packs: bool) -> String {
+    let each = if packs { "" } else { " SUBALIGN(4096)" };
+    format!(
+        "SECTIONS {{ .dhole_data ALIGN(4096) :{each} {{ __dhole_data_start = .; \
+         *(.dhole.data .dhole.data.*) . = ALIGN(4096); __dhole_data_end = .; }} }} \
+         INSERT BEFORE .data;\n\
+         SECTIONS {{ .dhole_bss (NOLOAD) : ALIGN(4096){each} {{ __dhole_bss_start = .; \
+         *(.dhole.bss .dhole.bss.*) . = ALIGN(4096); __dhole_bss_end = .; }} }} \
+         INSERT AFTER .bss;\n"
+    )
+}

@@ -1,0 +1,46 @@
+//! Where the library and the headers are: in the folder that `DHOLE_C` names, beside the command,
+//! where a package puts them, or in the sources.
+
+use std::path::{Path, PathBuf};
+
+use super::error::CcError;
+
+/// The library's file.
+const LIBRARY: &str = "libdhole_c.a";
+const HEADER: &str = "dhole.h";
+
+fn found(what: &'static str, places: Vec<PathBuf>) -> Result<PathBuf, CcError> {
+    let found = places.iter().find(|place| place.join(what).exists());
+    found.cloned().ok_or_else(|| {
+        let places: Vec<String> = places.iter().map(|it| it.display().to_string()).collect();
+        CcError::Missing {
+            what,
+            places: places.join(", "),
+        }
+    })
+}
+
+fn named() -> impl Iterator<Item = PathBuf> {
+    std::env::var_os("DHOLE_C").map(PathBuf::from).into_iter()
+}
+
+/// The folder of this command.
+fn beside() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// The library that programs are linked with.
+pub fn library() -> Result<PathBuf, CcError> {
+    let beside = beside();
+    let places = named().chain([beside.clone(), beside.join("../lib")]);
+    Ok(found(LIBRARY, places.collect())?.join(LIBRARY))
+}
+
+/// The folder of the headers and macros.
+pub fn headers() -> Result<PathBuf, CcError> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dhole-c/include");
+    let named = named().flat_map(|it| [it.join("include"), it]);
+    let places = named.chain([beside().join("../include"), sources]);
+    found(HEADER, places.collect())
+}
