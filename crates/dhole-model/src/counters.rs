@@ -372,6 +372,15 @@ pub struct Counters {
     pub raw_read_faults: u64,
     /// Accesses that faulted because the node could not write the minipage.
     pub raw_write_faults: u64,
+    /// Requests for a minipage that waited at its manager, because another operation on it was
+    /// under way (MultiView, section 4.4).
+    pub competing_requests: u64,
+    /// Nanoseconds of accesses to raw memory that faulted to read, until they could be made.
+    pub raw_read_ns: u64,
+    /// Nanoseconds of those that faulted to write.
+    pub raw_write_ns: u64,
+    /// Nanoseconds of prefetches, pushes and frees of raw memory.
+    pub raw_call_ns: u64,
     /// Objects that the node filled with zeros because no node had written them yet.
     pub zero_fills: u64,
     /// Faults that made read-only copies writable.
@@ -414,6 +423,10 @@ pub struct Counters {
     pub broadcasts: u64,
     /// Nanoseconds for which the worker waited for other nodes.
     pub waited_ns: u64,
+    /// Of those, the nanoseconds for which it waited for locks.
+    pub lock_waited_ns: u64,
+    /// Of those, the nanoseconds for which it waited at barriers.
+    pub barrier_waited_ns: u64,
     /// Nanoseconds for which the program computed; known in a simulation only.
     pub computed_ns: u64,
     /// The most interval records that a node kept at a time for nodes that had not seen them. The
@@ -459,6 +472,10 @@ impl Counters {
             (&mut since.one_sided_bytes, earlier.one_sided_bytes),
             (&mut since.raw_read_faults, earlier.raw_read_faults),
             (&mut since.raw_write_faults, earlier.raw_write_faults),
+            (&mut since.competing_requests, earlier.competing_requests),
+            (&mut since.raw_read_ns, earlier.raw_read_ns),
+            (&mut since.raw_write_ns, earlier.raw_write_ns),
+            (&mut since.raw_call_ns, earlier.raw_call_ns),
             (&mut since.zero_fills, earlier.zero_fills),
             (&mut since.write_faults, earlier.write_faults),
             (&mut since.writable_beside, earlier.writable_beside),
@@ -482,6 +499,8 @@ impl Counters {
             (&mut since.barriers, earlier.barriers),
             (&mut since.broadcasts, earlier.broadcasts),
             (&mut since.waited_ns, earlier.waited_ns),
+            (&mut since.lock_waited_ns, earlier.lock_waited_ns),
+            (&mut since.barrier_waited_ns, earlier.barrier_waited_ns),
             (&mut since.computed_ns, earlier.computed_ns),
         ];
         pairs.into_iter().for_each(|(now, then)| *now -= then);
@@ -520,6 +539,10 @@ impl Counters {
             one_sided_bytes,
             raw_read_faults,
             raw_write_faults,
+            competing_requests,
+            raw_read_ns,
+            raw_write_ns,
+            raw_call_ns,
             zero_fills,
             write_faults,
             writable_beside,
@@ -540,6 +563,8 @@ impl Counters {
             barriers,
             broadcasts,
             waited_ns,
+            lock_waited_ns,
+            barrier_waited_ns,
             computed_ns,
             interval_records_most,
             shared_bytes,
@@ -560,6 +585,10 @@ impl Counters {
         self.one_sided_bytes += one_sided_bytes;
         self.raw_read_faults += raw_read_faults;
         self.raw_write_faults += raw_write_faults;
+        self.competing_requests += competing_requests;
+        self.raw_read_ns += raw_read_ns;
+        self.raw_write_ns += raw_write_ns;
+        self.raw_call_ns += raw_call_ns;
         self.zero_fills += zero_fills;
         self.write_faults += write_faults;
         self.writable_beside += writable_beside;
@@ -580,6 +609,8 @@ impl Counters {
         self.barriers += barriers;
         self.broadcasts += broadcasts;
         self.waited_ns += waited_ns;
+        self.lock_waited_ns += lock_waited_ns;
+        self.barrier_waited_ns += barrier_waited_ns;
         self.computed_ns += computed_ns;
         self.interval_records_most = self.interval_records_most.max(*interval_records_most);
         self.shared_bytes += shared_bytes;

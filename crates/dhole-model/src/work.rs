@@ -9,6 +9,10 @@ pub struct Work {
     pub object_faults: u64,
     /// Changes of a page's protection outside a fault of that page.
     pub protections: u64,
+    /// Requests for minipages whose address the manager looked up.
+    pub translations: u64,
+    /// Threads that waited for a minipage and were woken.
+    pub wakes: u64,
     /// Bytes of twins made, of pages and of objects.
     pub twin_bytes: u64,
     /// Bytes of objects' twins that were compared with the objects.

@@ -73,6 +73,8 @@ pub struct AnnexOutbox<'a> {
     pub read_faults: u64,
     /// Accesses that faulted to write.
     pub write_faults: u64,
+    /// Requests that wait for an operation that is under way.
+    pub competing_requests: u64,
     /// What a simulation charges.
     pub work: Work,
     /// The node's worker may go on.
@@ -88,6 +90,7 @@ impl<'a> AnnexOutbox<'a> {
             messages: Vec::new(),
             read_faults: 0,
             write_faults: 0,
+            competing_requests: 0,
             work: Work::default(),
             wakes_worker: false,
         }

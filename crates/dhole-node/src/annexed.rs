@@ -33,8 +33,12 @@ impl State {
         let all = &mut self.counting.all;
         all.raw_read_faults += sent.read_faults;
         all.raw_write_faults += sent.write_faults;
-        out.work().faults += sent.work.faults;
-        out.work().protections += sent.work.protections;
+        all.competing_requests += sent.competing_requests;
+        let work = out.work();
+        work.faults += sent.work.faults;
+        work.protections += sent.work.protections;
+        work.translations += sent.work.translations;
+        work.wakes += sent.work.wakes;
         for (to, message, payload) in sent.messages {
             self.send(to, message, payload, out);
         }
@@ -198,6 +202,7 @@ impl NodeLink<'_> {
         &self,
         step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
         is_worker: bool,
+        faulted: &mut [bool; 2],
     ) -> AnnexStep {
         let id = self.node.id;
         let mut out = Outbox::default();
@@ -205,6 +210,8 @@ impl NodeLink<'_> {
         sent.now_ns = self.machine.now(id);
         sent.patience_ns = self.patience.as_nanos() as u64;
         let done = step(&mut sent);
+        faulted[0] |= sent.read_faults > 0;
+        faulted[1] |= sent.write_faults > 0;
         if sent.is_empty() {
             return done;
         }
@@ -226,13 +233,29 @@ impl NodeLink<'_> {
         done
     }
 
+    /// Counts for how long a thread was here, and for what.
+    fn counts(&self, began_ns: u64, [reads, writes]: [bool; 2]) {
+        let took_ns = self.machine.now(self.node.id).saturating_sub(began_ns);
+        let mut guard = self.node.monitor.lock();
+        let all = &mut guard.split().1.counting.all;
+        let counted = match (reads, writes) {
+            (_, true) => &mut all.raw_write_ns,
+            (true, false) => &mut all.raw_read_ns,
+            (false, false) => &mut all.raw_call_ns,
+        };
+        *counted += took_ns;
+    }
+
     fn goes_on(
         &self,
         step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
     ) -> Result<(), AnnexWaitError> {
         let id = self.node.id;
+        let began_ns = self.machine.now(id);
+        let mut faulted = [false; 2];
         loop {
-            if self.take_step(step, true) == AnnexStep::Over {
+            if self.take_step(step, true, &mut faulted) == AnnexStep::Over {
+                self.counts(began_ns, faulted);
                 return Ok(());
             }
             if let Some(ended) = self.ended() {
@@ -270,7 +293,7 @@ impl AnnexLink for NodeLink<'_> {
         }
         loop {
             let seen = waiter.woken();
-            if self.take_step(step, false) == AnnexStep::Over {
+            if self.take_step(step, false, &mut [false; 2]) == AnnexStep::Over {
                 return Ok(());
             }
             let woken = || waiter.woken() != seen;

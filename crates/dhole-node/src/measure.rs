@@ -53,6 +53,7 @@ impl Worker<'_> {
             };
             began.barriers = now.barriers;
             began.waited_ns = now.waited_ns;
+            began.barrier_waited_ns = now.barrier_waited_ns;
             began.computed_ns = now.computed_ns;
             state.counting.measured = Measured::Since(at, began);
         });

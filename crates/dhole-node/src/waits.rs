@@ -88,6 +88,13 @@ pub(crate) struct Waiting {
     bytes: u64,
 }
 
+impl Waiting {
+    /// What is waited for.
+    pub fn cause(&self) -> WaitCause {
+        self.awaited.cause
+    }
+}
+
 /// Tells lines apart: the address of a name takes less to hash than the name.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Key {

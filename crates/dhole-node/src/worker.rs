@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use dhole_heap::{MonitorCall, OnThread, Token};
-use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify};
+use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, WaitCause};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
@@ -477,7 +477,13 @@ impl<'id> Link<'id> {
         };
         let now = self.machine.waited(id);
         let counting = &mut call.split().1.counting;
-        counting.all.waited_ns += now.saturating_sub(began);
+        let waited_ns = now.saturating_sub(began);
+        counting.all.waited_ns += waited_ns;
+        match waiting.cause() {
+            WaitCause::Lock => counting.all.lock_waited_ns += waited_ns,
+            WaitCause::Barrier => counting.all.barrier_waited_ns += waited_ns,
+            _ => {}
+        }
         let allocated_at = |oid| self.node.cluster.allocated_at(oid);
         counting.waits.ends(waiting, now, allocated_at);
         outcome

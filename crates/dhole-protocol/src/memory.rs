@@ -51,7 +51,7 @@ use manager::Managed;
 use minipage::{first_of_page, offset_of};
 use table::Table;
 
-pub use command::{MemoryCommand, MemoryEffects, Permission};
+pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
 pub use message::{MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
 pub use table::{MinipageRefusal, MinipageRun};
@@ -185,6 +185,11 @@ impl Millipage {
     /// Most minipages of this node that lie on one page: so many views they need.
     pub fn views_used(&self) -> u64 {
         self.table.views_used()
+    }
+
+    /// Bytes of all minipages of this node.
+    pub fn minipage_bytes(&self) -> u64 {
+        self.table.minipage_bytes()
     }
 
     /// Bytes of the memory object that this node has allocated, by whole pages.

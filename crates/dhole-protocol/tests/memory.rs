@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use dhole_model::NodeId;
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
-    Accessed, MOST_PREFETCHES, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation,
-    Millipage, Minipage, MinipageRun, Permission, RequestState,
+    Accessed, MOST_PREFETCHES, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind,
+    MemoryMessage, MemoryOperation, Millipage, Minipage, MinipageRun, Permission, RequestState,
 };
 
 use MemoryKind::{Ack, Data, Dropped, Forward, Gone, Grant, Invalidate, Invalidated, Request};
@@ -343,4 +343,53 @@ fn false_messages_are_refused_and_change_nothing() {
         "{refused} refused, {} taken",
         taken.len()
     );
+}
+
+/// Effects, and how often a manager looked something up and found an operation under way.
+#[derive(Default)]
+struct Counted {
+    commands: Vec<MemoryCommand>,
+    translated: usize,
+    competes: usize,
+}
+
+impl MemoryEffects for Counted {
+    fn does(&mut self, command: MemoryCommand) {
+        self.commands.push(command);
+    }
+
+    fn happens(&mut self, event: MemoryEvent) {
+        match event {
+            MemoryEvent::Translated => self.translated += 1,
+            MemoryEvent::Competes => self.competes += 1,
+        }
+    }
+}
+
+#[test]
+fn a_request_competes_if_another_operation_on_its_minipage_is_under_way() {
+    let mut nodes = [0, 1, 2].map(|me| Millipage::new(NodeId(me), 3, 1 << 30, 16));
+    let run = nodes[0].allocate(2, 64, 8).unwrap();
+    let second = run.minipage(1).unwrap().at;
+    let mut asks = |node: usize, address| {
+        let mut out = Vec::new();
+        nodes[node].access(address, Read, true, &mut out);
+        let Some(MemoryCommand::Send { message, .. }) = out.pop() else {
+            panic!("it asks")
+        };
+        message
+    };
+    let requests = [
+        (1, asks(1, run.at)),
+        (2, asks(2, run.at)),
+        (2, asks(2, second)),
+    ];
+    let mut out = Counted::default();
+    let mut seen = Vec::new();
+    for (from, request) in requests {
+        let from = NodeId::at(from);
+        nodes[0].deliver(from, request, 0, &mut out).unwrap();
+        seen.push((out.translated, out.competes));
+    }
+    assert_eq!(seen, [(1, 0), (2, 1), (3, 1)]);
 }

@@ -12,8 +12,8 @@ use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryMessage, MemoryOperation,
-    Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
+    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryEvent, MemoryMessage,
+    MemoryOperation, Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
 };
 
 use crate::arena::{Arena, Placed};
@@ -112,7 +112,7 @@ impl Inside {
 }
 
 /// Carries the effects of the machine out.
-struct Effects<'a, 'o> {
+pub(crate) struct Effects<'a, 'o> {
     arena: &'a Arena,
     waiters: &'a Waiters,
     payload: &'a [u8],
@@ -152,6 +152,13 @@ impl MemoryEffects for Effects<'_, '_> {
                 self.out.wakes_worker = true;
                 self.waiters.wake(waits_for(address));
             }
+        }
+    }
+
+    fn happens(&mut self, event: MemoryEvent) {
+        match event {
+            MemoryEvent::Translated => self.out.work.translations += 1,
+            MemoryEvent::Competes => self.out.competing_requests += 1,
         }
     }
 }
@@ -316,11 +323,16 @@ impl Memory {
         self.lock().machine.allocate(count, bytes, align)
     }
 
-    /// Most minipages of this node on one page, and the bytes that it has allocated.
-    pub fn allocated(&self) -> (u64, u64) {
+    /// Most minipages of this node on one page, the bytes that it has allocated by whole pages, and
+    /// those of its minipages.
+    pub fn allocated(&self) -> [u64; 3] {
         let inside = self.lock();
         let machine = &inside.machine;
-        (machine.views_used(), machine.allocated_bytes())
+        [
+            machine.views_used(),
+            machine.allocated_bytes(),
+            machine.minipage_bytes(),
+        ]
     }
 
     /// Takes a step of the machine for a thread that does not wait for it.
@@ -329,16 +341,14 @@ impl Memory {
     /// [`MemoryWaitError`]
     pub fn acts(
         &self,
-        mut act: impl FnMut(&mut Millipage, &mut dyn FnMut(MemoryCommand)),
+        mut act: impl FnMut(&mut Millipage, &mut Effects<'_, '_>),
     ) -> Result<(), MemoryWaitError> {
         let mut failed = None;
         // It does not wait.
         let none = WaitsFor::Page(u64::MAX);
         let waited = context::wait(self.threads(), none, &mut |out| {
             let mut effects = self.effects(&[], out);
-            act(&mut self.lock().machine, &mut |command| {
-                effects.does(command)
-            });
+            act(&mut self.lock().machine, &mut effects);
             failed = effects.failed.take();
             AnnexStep::Over
         });
@@ -448,9 +458,11 @@ impl Memory {
         let waits = state == RequestState::Waits || is_kept && access.asked;
         if waits && effects.failed.is_none() {
             inside.waits.insert(thread, (address, operation));
+            access.waited = true;
             return AnnexStep::Waits;
         }
         inside.waits.remove(&thread);
+        effects.out.work.wakes += u64::from(access.waited);
         // A thread that has got a page and lost it before its instruction was made keeps the next
         // one until it is.
         let own = inside.kept.iter().filter(|kept| kept.thread == thread);
@@ -531,6 +543,7 @@ struct Access {
     asked: bool,
     /// It is counted as one that waits.
     counted: bool,
+    waited: bool,
     /// The same instruction faulted there before, and nothing else did meanwhile.
     is_stuck: bool,
     faulted: Faulted,
@@ -546,6 +559,7 @@ impl Access {
             begun: false,
             asked: false,
             counted: false,
+            waited: false,
             is_stuck: false,
             faulted: Faulted::Again,
         }

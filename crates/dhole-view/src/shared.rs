@@ -6,8 +6,7 @@ use std::marker::PhantomData;
 use dhole_heap::Share;
 use dhole_node::{IntoError, Worker};
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryOperation, MinipageRefusal,
-    VIEW_BITS,
+    Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRefusal, VIEW_BITS,
 };
 
 use crate::context::MemoryWaitError;
@@ -53,6 +52,8 @@ pub struct MemoryUsage {
     pub views: u64,
     /// Bytes, by whole pages.
     pub bytes: u64,
+    /// Bytes of its minipages.
+    pub minipage_bytes: u64,
 }
 
 /// The memory of a worker's node.
@@ -67,12 +68,13 @@ pub(crate) fn memory<'id>(w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
 /// [`MemoryError::None`]
 pub fn usage(w: &Worker<'_>) -> Result<MemoryUsage, MemoryError> {
     let memory = memory(w)?;
-    let (views, bytes) = memory.allocated();
+    let [views, bytes, minipage_bytes] = memory.allocated();
     let faults = memory.arena.faults();
     Ok(MemoryUsage {
         faults,
         views,
         bytes,
+        minipage_bytes,
     })
 }
 
@@ -123,6 +125,32 @@ pub fn alloc_chunks<N: SharedNumber>(
         on_page: run.on_page.into(),
         len,
         chunk,
+        of: PhantomData,
+    })
+}
+
+/// Allocates `count` rows of `len` numbers that are zero, one behind the other, each page of them a
+/// minipage: what a program gets that does not control false sharing (MultiView, section 4.4). A
+/// row may lie on two pages; [`SharedRow::prefetch`], `push` and `free` are for the first of them.
+///
+/// # Errors
+/// As [`alloc_rows`].
+pub fn alloc_contiguous<N: SharedNumber>(
+    w: &mut Worker<'_>,
+    count: usize,
+    len: usize,
+) -> Result<SharedRows<N>, MemoryError> {
+    let (count, len) = (count as u64, len as u64);
+    let bytes = len.saturating_mul(size_of::<N>() as u64);
+    let pages = bytes.saturating_mul(count).div_ceil(MINIPAGE_PAGE);
+    let run = memory(w)?.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE)?;
+    Ok(SharedRows {
+        at: run.at,
+        count,
+        stride: run.stride.into(),
+        on_page: run.on_page.into(),
+        len,
+        chunk: count,
         of: PhantomData,
     })
 }
@@ -305,9 +333,9 @@ impl<N: SharedNumber> SharedRow<N> {
     pub fn prefetch(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.place(memory)?;
-        memory.acts(|machine, does| {
+        memory.acts(|machine, effects| {
             let read = MemoryOperation::Read;
-            let _later: Accessed = machine.access(self.at, read, false, &mut Does(does));
+            let _later: Accessed = machine.access(self.at, read, false, effects);
         })?;
         Ok(())
     }
@@ -320,7 +348,7 @@ impl<N: SharedNumber> SharedRow<N> {
     pub fn push(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.place(memory)?;
-        memory.acts(|machine, does| machine.push(self.at, &mut Does(does)))?;
+        memory.acts(|machine, effects| machine.push(self.at, effects))?;
         Ok(())
     }
 }
@@ -343,14 +371,5 @@ impl<N: SharedNumber> SharedCell<N> {
     /// As there.
     pub fn push(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         self.0.push(w)
-    }
-}
-
-/// Effects by a function.
-struct Does<'a>(&'a mut dyn FnMut(MemoryCommand));
-
-impl MemoryEffects for Does<'_> {
-    fn does(&mut self, command: MemoryCommand) {
-        (self.0)(command);
     }
 }

@@ -75,6 +75,7 @@
 
 pub use dhole_view::{
     AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory,
-    SharedCell, SharedNumber, SharedRow, SharedRows, alloc, alloc_chunks, alloc_rows, usage,
+    SharedCell, SharedNumber, SharedRow, SharedRows, alloc, alloc_chunks, alloc_contiguous,
+    alloc_rows, usage,
 };
 pub use dhole_view::{sync, threads};

@@ -49,10 +49,24 @@ pub enum MemoryCommand {
     },
 }
 
+/// What happens in a step and changes nothing: it is counted, or priced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryEvent {
+    /// The manager looked an address up in its table.
+    Translated,
+    /// A request waits at the manager, because an operation on its minipage is under way.
+    Competes,
+}
+
 /// The effects of a step of a node's part, in their order. The list of commands records them.
 pub trait MemoryEffects {
     /// Carries one out, or records it.
     fn does(&mut self, command: MemoryCommand);
+
+    /// Counts what happened. Nothing depends on it.
+    fn happens(&mut self, event: MemoryEvent) {
+        let _ = event;
+    }
 }
 
 impl MemoryEffects for Vec<MemoryCommand> {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use dhole_model::NodeId;
 
 use super::Millipage;
-use super::command::MemoryEffects;
+use super::command::{MemoryEffects, MemoryEvent};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{Minipage, first_of_page};
 use crate::node_set::NodeSet;
@@ -101,6 +101,7 @@ impl Millipage {
         if request.asker != from || self.manager_of(request.address) != Some(self.me) {
             return Err("a request for another node, or to one that does not manage the minipage");
         }
+        out.happens(MemoryEvent::Translated);
         let Some(minipage) = self.table.find(request.address) else {
             self.refuse(request, out);
             return Ok(());
@@ -115,6 +116,9 @@ impl Millipage {
         let mut queued = managed.queue.iter();
         if queued.any(|queued| queued_as(queued) == queued_as(&request)) {
             return Err("a request for a minipage that waits already");
+        }
+        if managed.work.is_some() {
+            out.happens(MemoryEvent::Competes);
         }
         managed.queue.push_back(MemoryMessage {
             minipage,

@@ -99,12 +99,25 @@ pub(super) struct Table {
     views: u64,
     /// By the offset of their first minipage.
     runs: BTreeMap<u64, MinipageRun>,
-    /// Where the last page begins that has room, how many of its bytes are taken, and how many
-    /// minipages are on it.
-    open: Option<(u64, u64, u64)>,
+    /// The last pages that have room, in the order in which they were begun.
+    open: Vec<OpenPage>,
     /// The first page of which nothing is taken.
     next: u64,
 }
+
+/// A page on which there is room for more minipages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct OpenPage {
+    /// Where it begins.
+    at: u64,
+    /// Bytes that are taken.
+    taken: u64,
+    /// How many minipages are on it, each in the lowest view that was free.
+    minipages: u64,
+}
+
+/// So many pages are kept open.
+const MOST_OPEN: usize = 16;
 
 impl Table {
     pub fn new(window: Range<u64>, views: u64) -> Table {
@@ -113,12 +126,12 @@ impl Table {
             window,
             views,
             runs: BTreeMap::new(),
-            open: None,
+            open: Vec::new(),
         }
     }
 
-    /// Allocates minipages that begin at multiples of `align`: on the last page that has room for
-    /// all of them, or else from a new page on.
+    /// Allocates minipages that begin at multiples of `align`: on the first open page that has room
+    /// for all of them (first fit), or else from a new page on.
     pub fn allocate(
         &mut self,
         count: u64,
@@ -130,15 +143,26 @@ impl Table {
             return Err(MinipageRefusal::Size { count, bytes });
         }
         let stride = bytes.next_multiple_of(align);
-        if let Some((page, taken, minipages)) = self.open {
+        if let Some(place) = self.open.iter().position(|open| {
+            let free = MINIPAGE_PAGE.checked_sub(open.taken.next_multiple_of(align));
+            let all = count.checked_mul(stride);
+            let has_room = all.is_some_and(|all| free.is_some_and(|free| all <= free));
+            has_room && count <= self.views - open.minipages
+        }) {
+            let OpenPage {
+                at: page,
+                taken,
+                minipages,
+            } = self.open[place];
             let start = taken.next_multiple_of(align);
-            let end = count.checked_mul(stride).map(|all| start + all);
-            let has_room = end.is_some_and(|end| end <= MINIPAGE_PAGE);
-            if has_room && minipages + count <= self.views {
-                let at = (page + start) | (minipages << VIEW_BITS);
-                self.open = Some((page, start + count * stride, minipages + count));
-                return Ok(self.keep(at, bytes, stride, count, count));
-            }
+            let at = (page + start) | (minipages << VIEW_BITS);
+            self.open[place] = OpenPage {
+                at: page,
+                taken: start + count * stride,
+                minipages: minipages + count,
+            };
+            self.close_full();
+            return Ok(self.keep(at, bytes, stride, count, count));
         }
         let on_page = (MINIPAGE_PAGE / stride).clamp(1, self.views);
         let pages_each = bytes.div_ceil(MINIPAGE_PAGE);
@@ -151,8 +175,25 @@ impl Table {
         let at = self.next;
         self.next += all;
         let last = count - (count.div_ceil(on_page) - 1) * on_page;
-        self.open = (pages_each == 1).then(|| (self.next - MINIPAGE_PAGE, last * stride, last));
+        if pages_each == 1 {
+            self.open.push(OpenPage {
+                at: self.next - MINIPAGE_PAGE,
+                taken: last * stride,
+                minipages: last,
+            });
+            self.close_full();
+        }
         Ok(self.keep(at, bytes, stride, on_page, count))
+    }
+
+    /// Closes pages without room, and the first of too many.
+    fn close_full(&mut self) {
+        let views = self.views;
+        self.open
+            .retain(|open| open.taken < MINIPAGE_PAGE && open.minipages < views);
+        if self.open.len() > MOST_OPEN {
+            self.open.remove(0);
+        }
     }
 
     fn keep(&mut self, at: u64, bytes: u64, stride: u64, on_page: u64, count: u64) -> MinipageRun {
@@ -186,6 +227,12 @@ impl Table {
     /// Bytes of the memory object that are taken.
     pub fn taken(&self) -> u64 {
         self.next - self.window.start
+    }
+
+    /// Bytes of all minipages.
+    pub fn minipage_bytes(&self) -> u64 {
+        let bytes = |run: &MinipageRun| run.count * u64::from(run.bytes);
+        self.runs.values().map(bytes).sum()
     }
 
     /// Most minipages that lie on one page: so many views the program needs.
@@ -224,6 +271,27 @@ mod tests {
         assert_eq!(views(8, 256, 8), 8);
         assert_eq!(views(1024, 8192, 8), 1);
         assert_eq!(views(5431, 148, 4), 27);
+    }
+
+    #[test]
+    fn the_first_page_with_room_is_taken_whatever_was_allocated_since() {
+        let mut table = table();
+        let small = |table: &mut Table, bytes| table.allocate(1, bytes, 8).unwrap().at;
+        let first = small(&mut table, 2_000);
+        let large = table.allocate(1, 10_000, 8).unwrap().at;
+        assert_eq!(large, first + 4096);
+        // There is no room for this on the first page, in the second view of which lies the next.
+        let third = small(&mut table, 3_000);
+        assert_eq!(third, large + 3 * 4096);
+        assert_eq!(small(&mut table, 2_000), first + 2_000 + (1 << VIEW_BITS));
+        assert_eq!(small(&mut table, 90), first + 4_000 + (2 << VIEW_BITS));
+        assert_eq!(small(&mut table, 90), third + 3_000 + (1 << VIEW_BITS));
+        assert_eq!(table.minipage_bytes(), 2 * 2_000 + 10_000 + 3_000 + 180);
+        // Of many pages with room the last ones are kept.
+        for _ in 0..2 * MOST_OPEN {
+            small(&mut table, 4_000);
+        }
+        assert_eq!(table.open.len(), MOST_OPEN);
     }
 
     #[test]
