@@ -78,12 +78,12 @@ fn table(described: &Description, settings: &Settings, all: &[Compared]) -> Stri
         None => none.to_owned(),
     };
     let mut text = format!(
-        "{}: {}\n\n{:<24} {:>10} {:>10} {:>6}",
+        "{}: {}\n\n{:<36} {:>10} {:>10} {:>6}",
         settings.network_name, described.about, "primitive", "simulated", "published", "ratio"
     );
     for it in all {
         let line = format!(
-            "\n{:<24} {:>10} {:>10} {:>6}",
+            "\n{:<36} {:>10} {:>10} {:>6}",
             it.primitive.name(),
             shown(it.simulated, 2, "-"),
             shown(it.published, 2, "-"),

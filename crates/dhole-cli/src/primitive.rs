@@ -27,7 +27,8 @@ pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>,
         ..settings.clone()
     };
     let us = match primitive {
-        Primitive::RoundTrip => round_trip_ns(&of(2))? as f64 / 1e3,
+        Primitive::RoundTrip => round_trip_ns(&of(2), 0)? as f64 / 1e3,
+        Primitive::LargeRoundTrip(bytes) => round_trip_ns(&of(2), bytes as usize)? as f64 / 1e3,
         Primitive::LockTwoHops => lock_us(of(2))?,
         Primitive::LockThreeHops => lock_us(of(3))?,
         Primitive::Barrier(nodes) => barrier_us(of(nodes.into()))?,
@@ -35,6 +36,8 @@ pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>,
         Primitive::PageFault => fault_us(of(2), Fault::WholePage)?,
         Primitive::EmptyDiffFault => fault_us(of(2), Fault::EmptyDiff)?,
         Primitive::FullDiffFault => fault_us(of(2), Fault::FullDiff)?,
+        Primitive::MinipageRead(bytes) => return minipage_us(&of, bytes, None),
+        Primitive::MinipageWrite(bytes, copies) => return minipage_us(&of, bytes, Some(copies)),
         Primitive::Throughput => LARGE_BYTES as f64 / fetch_us(of(2), LARGE_BYTES)?,
         Primitive::GroupWrite(nodes) => group_write_us(of(nodes.into()))?,
         Primitive::SequenceNumber if settings.network.card_sequencer => sequence_number_us(of(2))?,
@@ -181,6 +184,61 @@ fn sequence_number_us(settings: Settings) -> Result<f64, RunError> {
         Ok(w.barrier()?)
     });
     Ok(number_us? - sending_us)
+}
+
+/// The last node reads a minipage that node 1 has written, or writes one of which so many nodes
+/// have a copy. Node 0 is the manager; all but the last wait at a barrier.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn minipage_us(
+    of: &impl Fn(usize) -> Settings,
+    bytes: u32,
+    copies: Option<u16>,
+) -> Result<Option<f64>, RunError> {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use dhole::memory::{self, MemorySettings};
+
+    let nodes = 2 + usize::from(copies.unwrap_or(1));
+    let memory = MemorySettings {
+        views: 1,
+        bytes: 1 << 30,
+    };
+    let took_ns = AtomicU64::new(0);
+    config(nodes).memory(memory).simulate(of(nodes), |w| {
+        let row = w.once(|w| Ok(memory::alloc_rows::<u8>(w, 1, bytes as usize)?))?;
+        let (node, last) = (w.node().index(), w.nodes() - 1);
+        let cells = row.row(0).cells(w);
+        if node == 1 {
+            cells[0].store(1, Relaxed);
+        }
+        w.barrier()?;
+        if (2..last).contains(&node) {
+            cells[0].load(Relaxed);
+        }
+        w.barrier()?;
+        if node == last {
+            w.work(QUIET_NS);
+            let begun = w.now();
+            match copies {
+                None => drop(cells[0].load(Relaxed)),
+                Some(_) => cells[0].store(2, Relaxed),
+            }
+            let took = w.now() - begun;
+            took_ns.store(took.as_nanos() as u64, Relaxed);
+        }
+        Ok(w.barrier()?)
+    })?;
+    Ok(Some(took_ns.into_inner() as f64 / 1e3))
+}
+
+/// Nothing: there is no raw memory here.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn minipage_us(
+    _of: &impl Fn(usize) -> Settings,
+    _bytes: u32,
+    _copies: Option<u16>,
+) -> Result<Option<f64>, RunError> {
+    Ok(None)
 }
 
 /// Under TreadMarks, node 1 faults on a page that node 0 wrote. Node 0 waits at a barrier.

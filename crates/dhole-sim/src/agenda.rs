@@ -65,6 +65,7 @@ enum What {
     Deliver(u32),
     Pass(u32),
     GoOn(NodeId),
+    Sweep(NodeId),
     Crash(NodeId),
 }
 
@@ -76,6 +77,8 @@ pub(crate) enum Event {
     Pass(Flight),
     /// The worker of a node goes on.
     GoOn(NodeId),
+    /// A node that computes looks for messages.
+    Sweep(NodeId),
     /// A node crashes.
     Crash(NodeId),
 }
@@ -111,6 +114,11 @@ impl Agenda {
         self.entries.push(Reverse(Entry { time, order, what }));
     }
 
+    /// Adds the event that a node looks for messages.
+    pub(crate) fn sweep(&mut self, time: u64, node: NodeId) {
+        self.soon(time, What::Sweep(node));
+    }
+
     /// Adds the crash of a node.
     pub(crate) fn crash(&mut self, time: u64, node: NodeId) {
         self.soon(time, What::Crash(node));
@@ -139,6 +147,7 @@ impl Agenda {
         let Reverse(entry) = self.entries.pop()?;
         let event = match entry.what {
             What::GoOn(node) => Event::GoOn(node),
+            What::Sweep(node) => Event::Sweep(node),
             What::Crash(node) => Event::Crash(node),
             What::Deliver(place) => Event::Deliver(self.messages.take(place)),
             What::Pass(place) => Event::Pass(self.flights.take(place)),

@@ -25,6 +25,8 @@ pub(crate) struct Cluster {
     pub(crate) settings: Settings,
     /// The random times at which nodes learn of crashes.
     pub(crate) notices: Stream,
+    /// The random times at which nodes that compute look for messages.
+    sweeps: Stream,
     /// Whether every message costs the processors the same.
     plain: bool,
     /// Whether the sender's link alone decides when a message arrives.
@@ -108,6 +110,7 @@ impl Cluster {
             transit: Transit::new(network, nodes, stream(nodes + 1)),
             settings: settings.clone(),
             notices: stream(nodes + 2),
+            sweeps: stream(nodes + 3),
             plain: network.is_plain(),
             direct: network.is_direct(),
             sizes: network.sizes(),
@@ -160,10 +163,18 @@ impl Cluster {
             match event {
                 Event::Deliver(envelope) if self.went_down(&envelope) => {}
                 Event::Deliver(envelope) => {
+                    let Some(envelope) = self.unless_swept(time, envelope) else {
+                        continue;
+                    };
                     self.report.messages += 1;
                     return Next::Deliver(self.arrival(time, &envelope), envelope);
                 }
                 Event::Pass(flight) => self.pass(time, flight),
+                // Unless it has waited meanwhile.
+                Event::Sweep(node) if self.nodes[node.index()].sweeps_at == time => {
+                    self.take_held(time, node);
+                }
+                Event::Sweep(_) => {}
                 Event::Crash(node) => self.crash(time, node),
                 Event::GoOn(node) if self.has_crashed(node) => {}
                 Event::GoOn(node) => {
@@ -178,6 +189,40 @@ impl Cluster {
                     return Next::Resume(node);
                 }
             }
+        }
+    }
+
+    /// A message that has come, unless its receiver computes and has yet to look for messages.
+    fn unless_swept(
+        &mut self,
+        time: u64,
+        envelope: Envelope<Message>,
+    ) -> Option<Envelope<Message>> {
+        let mean_ns = self.settings.network.sweep_ns;
+        if mean_ns == 0 || envelope.from == envelope.to {
+            return Some(envelope);
+        }
+        let to = envelope.to;
+        let node = &mut self.nodes[to.index()];
+        let runs = matches!(node.worker, Worker::Ready | Worker::Running);
+        if !runs || node.swept_at == time {
+            return Some(envelope);
+        }
+        if node.held.is_empty() {
+            node.sweeps_at = time.saturating_add(self.sweeps.exponential(mean_ns));
+            self.agenda.sweep(node.sweeps_at, to);
+        }
+        node.held.push(envelope);
+        None
+    }
+
+    /// A node takes the messages that have come while it computed: it has looked for them, or
+    /// waits.
+    fn take_held(&mut self, time: u64, node: NodeId) {
+        let it = &mut self.nodes[node.index()];
+        it.swept_at = time;
+        for envelope in it.held.drain(..) {
+            self.agenda.deliver(time, envelope);
         }
     }
 
@@ -513,6 +558,8 @@ impl Cluster {
             it.handlers_done = it.handlers_done.max(it.clock);
             let deadline = it.clock.saturating_add(at_most_ns).min(Timers::NEVER - 1);
             self.timers.set(node.index(), deadline);
+            let clock = self.node(node).clock;
+            self.take_held(clock, node);
         }
         suspension
     }
@@ -564,7 +611,9 @@ impl Cluster {
         }
         it.handlers_done = it.handlers_done.max(it.clock);
         it.worker = Worker::Done;
+        let clock = it.clock;
         self.unfinished -= 1;
+        self.take_held(clock, node);
     }
 
     /// Suspends the present body of `node`; another body of the node goes on.

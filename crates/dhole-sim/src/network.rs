@@ -107,6 +107,15 @@ pub struct Network {
     pub object_fault_ns: u64,
     /// Nanoseconds of a call that changes a page's protection.
     pub protect_ns: u64,
+    /// Nanoseconds in which the manager of a minipage finds it by an address (MultiView's table).
+    pub translate_ns: u64,
+    /// Nanoseconds from the message that ends a thread's wait for a minipage until the thread goes
+    /// on.
+    pub wake_ns: u64,
+    /// The mean of the time after which a node that computes takes a message: a thread looks for
+    /// messages at random times, with exponential intervals. A node that waits takes messages at
+    /// once. 0 if a node that computes does too.
+    pub sweep_ns: u64,
     /// Nanoseconds a byte of copying a page, or an object, to its twin.
     pub twin_ns_per_byte: f64,
     /// Nanoseconds a byte of comparing a page with its twin, for a diff of the page or for its
@@ -175,6 +184,9 @@ impl Default for Network {
             page_fault_ns: 0,
             object_fault_ns: 0,
             protect_ns: 0,
+            translate_ns: 0,
+            wake_ns: 0,
+            sweep_ns: 0,
             twin_ns_per_byte: 0.0,
             diff_make_ns_per_byte: 0.0,
             diff_apply_ns_per_byte: 0.0,
@@ -333,9 +345,13 @@ impl Network {
         let faults_ns = work.faults.saturating_mul(self.page_fault_ns);
         let object_faults_ns = work.object_faults.saturating_mul(self.object_fault_ns);
         let protections_ns = work.protections.saturating_mul(self.protect_ns);
+        let translations_ns = work.translations.saturating_mul(self.translate_ns);
+        let wakes_ns = work.wakes.saturating_mul(self.wake_ns);
         faults_ns
             .saturating_add(object_faults_ns)
             .saturating_add(protections_ns)
+            .saturating_add(translations_ns)
+            .saturating_add(wakes_ns)
             .saturating_add(bytes_ns as u64)
     }
 
@@ -498,6 +514,17 @@ mod tests {
             ..Work::default()
         };
         assert_eq!(network.work_ns(work), 3 * 300 + 80 + 5);
+        let network = Network {
+            translate_ns: 7,
+            wake_ns: 100,
+            ..network
+        };
+        let served = Work {
+            translations: 2,
+            wakes: 3,
+            ..work
+        };
+        assert_eq!(network.work_ns(served), 3 * 300 + 80 + 5 + 14 + 300);
         assert_eq!(Network::default().work_ns(work), 0);
     }
 

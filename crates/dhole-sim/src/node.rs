@@ -4,7 +4,9 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use corosensei::Yielder;
+use dhole_net::Envelope;
 use dhole_node::{Fiber, Woken};
+use dhole_protocol::Message;
 
 use crate::random::Stream;
 use crate::stopwatch::Stopwatch;
@@ -34,6 +36,12 @@ pub(crate) struct Node {
     pub(crate) computes: Range<u64>,
     /// When the last handler is done.
     pub(crate) handlers_done: u64,
+    /// When it looks for messages next, if it has yet to take some.
+    pub(crate) sweeps_at: u64,
+    /// When it took messages last that had come while it computed.
+    pub(crate) swept_at: u64,
+    /// Those that it has yet to take.
+    pub(crate) held: Vec<Envelope<Message>>,
     /// A delivery woke the worker while it did not wait.
     pub(crate) woken: bool,
     /// Why the last wait ended.
@@ -100,6 +108,9 @@ impl Node {
             clock: 0,
             computes: 0..0,
             handlers_done: 0,
+            sweeps_at: 0,
+            swept_at: u64::MAX,
+            held: Vec::new(),
             woken: false,
             wait_ended: Woken::ByTime,
             random,

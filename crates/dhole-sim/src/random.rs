@@ -32,6 +32,11 @@ impl Stream {
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
+
+    /// The next number of those that have an exponential distribution of this mean.
+    pub(crate) fn exponential(&mut self, mean: u64) -> u64 {
+        (mean as f64 * -(1.0 - self.fraction()).ln()) as u64
+    }
 }
 
 #[cfg(test)]
@@ -48,6 +53,19 @@ mod tests {
         assert_ne!(take(1, 2), take(1, 3));
         assert_ne!(take(1, 2), take(2, 2));
         assert_ne!(take(0, 0), [0; 3]);
+    }
+
+    #[test]
+    fn an_exponential_number_deviates_from_its_mean_by_as_much() {
+        let mut stream = Stream::new(7, 0);
+        let drawn: Vec<f64> = (0..10_000)
+            .map(|_| stream.exponential(1_000) as f64)
+            .collect();
+        let mean = drawn.iter().sum::<f64>() / 1e4;
+        let squares: f64 = drawn.iter().map(|it| (it - mean).powi(2)).sum();
+        let deviation = (squares / 1e4).sqrt();
+        assert!((950.0..1_050.0).contains(&mean), "{mean}");
+        assert!((950.0..1_050.0).contains(&deviation), "{deviation}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use dhole_model::{MessageKind, NodeId, Notify};
-use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
+use dhole_net::{Envelope, Outbox, PayloadPool, Receiver, Wake};
 use dhole_node::{Machine, Receivers, StartError};
 use dhole_protocol::{FetchReply, Message};
 
@@ -16,13 +16,14 @@ impl Receiver<Message> for Doorbell {
     }
 }
 
-/// Nanoseconds of the smallest message from node 0 to node 1 and back, the average of a hundred.
+/// Nanoseconds of the smallest message, and `bytes` bytes with it, from node 0 to node 1 and back,
+/// the average of a hundred.
 /// Each node waits for it and does nothing else. Papers call this the round-trip latency, without
 /// any runtime's work.
 ///
 /// # Errors
 /// [`StartError`] if a cluster with these settings cannot run.
-pub fn round_trip_ns(settings: &Settings) -> Result<u64, StartError> {
+pub fn round_trip_ns(settings: &Settings, bytes: usize) -> Result<u64, StartError> {
     const ROUNDS: u32 = 100;
     let mut settings = Settings {
         nodes: 2,
@@ -36,12 +37,12 @@ pub fn round_trip_ns(settings: &Settings) -> Result<u64, StartError> {
         for round in 0..ROUNDS {
             match node.index() {
                 0 => {
-                    ring(&sim, &receivers, node, round);
+                    ring(&sim, &receivers, node, round, bytes);
                     hear(&sim, node);
                 }
                 _ => {
                     hear(&sim, node);
-                    ring(&sim, &receivers, node, round);
+                    ring(&sim, &receivers, node, round, bytes);
                 }
             }
         }
@@ -49,7 +50,9 @@ pub fn round_trip_ns(settings: &Settings) -> Result<u64, StartError> {
     Ok(sim.report().elapsed_ns / u64::from(ROUNDS))
 }
 
-fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32) {
+fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32, bytes: usize) {
+    let mut payload = PayloadPool::default().take();
+    payload.buffer().resize(bytes, 0);
     let mut out = Outbox::default();
     out.push(Envelope {
         from,
@@ -59,7 +62,7 @@ fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32) {
             round,
             sent: Default::default(),
         }),
-        payload: Payload::NONE,
+        payload,
     });
     sim.send(receivers, from, &mut out, Notify::Lazy);
 }
@@ -75,8 +78,10 @@ mod tests {
 
     #[test]
     fn a_round_trip_is_two_messages() {
-        let ns = round_trip_ns(&Settings::new(1)).unwrap();
+        let ns = round_trip_ns(&Settings::new(1), 0).unwrap();
         // 26 bytes at 10 Gb/s.
         assert_eq!(ns, 2 * (1_000 + 21 + 10_000 + 1_000));
+        let ns = round_trip_ns(&Settings::new(1), 1_250).unwrap();
+        assert_eq!(ns, 2 * (1_000 + 1_021 + 10_000 + 1_000));
     }
 }

@@ -106,6 +106,25 @@ fn orca_myrinet_meets_its_primitives() {
     meets("orca-myrinet", &there, &[]);
 }
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn millipage_myrinet_meets_its_primitives() {
+    let there = [
+        "barrier_8_us",
+        "lock_2_hops_us",
+        "lock_3_hops_us",
+        "minipage_read_128_us",
+        "minipage_read_4096_us",
+        "minipage_write_128_of_7_copies_us",
+        "minipage_write_128_us",
+        "minipage_write_4096_of_7_copies_us",
+        "minipage_write_4096_us",
+        "round_trip_4096_bytes_us",
+        "round_trip_us",
+    ];
+    meets("millipage-myrinet", &there, &[]);
+}
+
 #[test]
 fn todays_networks_meet_their_sources() {
     meets("ethernet-10g", &["round_trip_us"], &[]);

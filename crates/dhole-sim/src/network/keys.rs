@@ -130,6 +130,9 @@ pub(crate) const KEYS: &[Key] = keys! {
     whole page_fault_ns, HOUR_NS;
     whole object_fault_ns, HOUR_NS;
     whole protect_ns, HOUR_NS;
+    whole translate_ns, HOUR_NS;
+    whole wake_ns, HOUR_NS;
+    whole sweep_ns, HOUR_NS;
     number twin_ns_per_byte, MOST_NS_PER_BYTE;
     number diff_make_ns_per_byte, MOST_NS_PER_BYTE;
     number diff_apply_ns_per_byte, MOST_NS_PER_BYTE;

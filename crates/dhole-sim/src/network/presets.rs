@@ -1,11 +1,15 @@
 /// The descriptions that come with dhole, by their names.
-pub(crate) const PRESETS: [(&str, &str); 7] = [
+pub(crate) const PRESETS: [(&str, &str); 8] = [
     ("default", include_str!("../../networks/default.toml")),
     ("dosa-1999", include_str!("../../networks/dosa-1999.toml")),
     ("orca-fe", include_str!("../../networks/orca-fe.toml")),
     (
         "orca-myrinet",
         include_str!("../../networks/orca-myrinet.toml"),
+    ),
+    (
+        "millipage-myrinet",
+        include_str!("../../networks/millipage-myrinet.toml"),
     ),
     (
         "ethernet-10g",

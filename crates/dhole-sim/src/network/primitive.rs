@@ -4,6 +4,8 @@
 pub enum Primitive {
     /// The smallest message there and back, while both ends wait for it.
     RoundTrip,
+    /// A message of so many bytes there and back.
+    LargeRoundTrip(u32),
     /// Acquiring a lock that its manager holds last: two messages.
     LockTwoHops,
     /// Acquiring a lock that a third node held last: three messages.
@@ -18,6 +20,12 @@ pub enum Primitive {
     EmptyDiffFault,
     /// A fault on a page for which a diff of all its 4 KiB is made, fetched and applied.
     FullDiffFault,
+    /// Reading a minipage of so many bytes, of which the manager, the holder and the reader are
+    /// three nodes (MultiView, section 4.2).
+    MinipageRead(u32),
+    /// Writing a minipage of so many bytes, of which so many nodes have a copy, none of them the
+    /// manager or the writer.
+    MinipageWrite(u32, u16),
     /// Megabytes a second of fetching an object of 1 MiB.
     Throughput,
     /// A write to an object that is replicated on so many nodes, totally ordered.
@@ -28,8 +36,9 @@ pub enum Primitive {
 
 impl Primitive {
     /// All primitives, in the order of the table.
-    pub const ALL: [Primitive; 17] = [
+    pub const ALL: [Primitive; 24] = [
         Primitive::RoundTrip,
+        Primitive::LargeRoundTrip(4_096),
         Primitive::LockTwoHops,
         Primitive::LockThreeHops,
         Primitive::Barrier(2),
@@ -42,6 +51,12 @@ impl Primitive {
         Primitive::PageFault,
         Primitive::EmptyDiffFault,
         Primitive::FullDiffFault,
+        Primitive::MinipageRead(128),
+        Primitive::MinipageRead(4_096),
+        Primitive::MinipageWrite(128, 1),
+        Primitive::MinipageWrite(4_096, 1),
+        Primitive::MinipageWrite(128, 7),
+        Primitive::MinipageWrite(4_096, 7),
         Primitive::Throughput,
         Primitive::GroupWrite(8),
         Primitive::GroupWrite(32),
@@ -52,6 +67,7 @@ impl Primitive {
     pub fn name(self) -> String {
         match self {
             Primitive::RoundTrip => "round_trip_us".into(),
+            Primitive::LargeRoundTrip(bytes) => format!("round_trip_{bytes}_bytes_us"),
             Primitive::LockTwoHops => "lock_2_hops_us".into(),
             Primitive::LockThreeHops => "lock_3_hops_us".into(),
             Primitive::Barrier(nodes) => format!("barrier_{nodes}_us"),
@@ -59,6 +75,11 @@ impl Primitive {
             Primitive::PageFault => "page_fault_us".into(),
             Primitive::EmptyDiffFault => "empty_diff_fault_us".into(),
             Primitive::FullDiffFault => "full_diff_fault_us".into(),
+            Primitive::MinipageRead(bytes) => format!("minipage_read_{bytes}_us"),
+            Primitive::MinipageWrite(bytes, 1) => format!("minipage_write_{bytes}_us"),
+            Primitive::MinipageWrite(bytes, copies) => {
+                format!("minipage_write_{bytes}_of_{copies}_copies_us")
+            }
             Primitive::Throughput => "throughput_mb_per_s".into(),
             Primitive::GroupWrite(nodes) => format!("group_write_{nodes}_us"),
             Primitive::SequenceNumber => "sequence_number_us".into(),

@@ -184,3 +184,45 @@ fn measured_computation_takes_as_long_as_it_takes_here() {
         "two nodes compute at the same time"
     );
 }
+
+#[test]
+fn a_node_that_computes_takes_messages_when_it_sweeps_and_one_that_waits_at_once() {
+    // The time until node 0 answers, and how much of what it computes has passed by then, where it
+    // computes for so long.
+    let answered = |seed, computes: u64| {
+        let mut settings = settings(2);
+        settings.network.sweep_ns = 1_000_000;
+        settings.seed = seed;
+        let sim = Sim::new(settings);
+        let took = std::sync::atomic::AtomicU64::new(0);
+        run(&sim, |actor| {
+            if actor.node == NodeId(0) {
+                actor.computes(computes);
+                actor.sim.wait(actor.node, Duration::from_secs(1));
+            } else {
+                actor.send(0, ask(0));
+                actor.sim.wait(actor.node, LONG);
+                took.store(actor.now(), std::sync::atomic::Ordering::Relaxed);
+            }
+        });
+        took.into_inner()
+    };
+    let (request, answer) = (ask(0).frame_bytes(), reply(0).frame_bytes());
+    let at_once = 2 * (700 + 10_000 + 900) + request + answer;
+    assert_eq!(answered(1, 0), at_once);
+    assert_eq!(
+        answered(1, 1_000),
+        at_once,
+        "it waits when the message comes"
+    );
+    // In the middle of a long computation it takes as long as until it sweeps, or waits.
+    let of_long: Vec<u64> = (0..200).map(|seed| answered(seed, 100_000_000)).collect();
+    let mean = of_long.iter().map(|took| took - at_once).sum::<u64>() / 200;
+    assert!((800_000..1_200_000).contains(&mean), "{mean}");
+    assert_eq!(of_long[7], answered(7, 100_000_000), "the seed decides");
+    let slow = of_long.iter().position(|took| *took > 500_000).unwrap();
+    // Once the computation is over it is no longer waited for.
+    let soon = answered(slow as u64, 300_000);
+    let wait_begins = 300_000 + 20;
+    assert_eq!(soon, wait_begins + 900 + 700 + answer + 10_000 + 900);
+}
