@@ -19,6 +19,9 @@ pub mod asp;
 pub mod ida;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod is;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod lu;
+pub mod raw;
 pub mod raytrace;
 pub mod sor;
 pub mod tsp;

@@ -164,6 +164,34 @@ pub enum BadInput {
     /// A variable of the environment has an unknown value.
     #[error("{0}")]
     Variable(String),
+    /// TreadMarks' tours have room for so many.
+    #[error("{cities} cities: over raw memory there may be {most}")]
+    TooManyCities {
+        /// The cities.
+        cities: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// The matrix has no whole number of blocks.
+    #[error("a matrix of {size} in blocks of {block}: it must be a multiple of them")]
+    Blocks {
+        /// Rows and columns of the matrix.
+        size: u32,
+        /// Rows and columns of a block.
+        block: u32,
+    },
+    /// An option that only raw memory has.
+    #[error("--{option}: only raw memory has it (--share memory)")]
+    NeedsMemory {
+        /// Its name.
+        option: &'static str,
+    },
+    /// An option that raw memory lacks.
+    #[error("--{option}: not over raw memory (--share memory)")]
+    NotOverMemory {
+        /// Its name.
+        option: &'static str,
+    },
     /// No water has such a cut-off radius.
     #[error("a cut-off radius of {cutoff} angstrom: it must be at least 1, or 0 for the largest")]
     Cutoff {

@@ -7,11 +7,16 @@ use apps::cluster::Cluster;
 use apps::options::Common;
 use apps::program::{self, Losses};
 use apps::progress::Progress;
+use apps::raw::{Element, Share};
 use apps::report::{Report, sequential_seconds, verified};
-use apps::sor::options::{SorLayout, SorOptions, SorShare};
+use apps::sor::options::{SorLayout, SorOptions};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
 use dhole::{Array2, Config, Rows, RunError, Worker};
 use serde_json::{Value, json};
+
+/// The largest difference from the sequential program, which computes with `f64`, where rows are of
+/// `f32`.
+const ROUNDING: f64 = 1e-4;
 
 fn main() -> ExitCode {
     let options: SorOptions = program::options();
@@ -23,11 +28,16 @@ fn main() -> ExitCode {
         problem,
         |cluster, problem| {
             let config = cluster.config(&options.common);
-            let solve = |config: &Config, run: Solve<'_>| {
-                solve((&options.common, config), cluster, problem, run)
+            let rounding = match options.element {
+                Element::F32 => ROUNDING,
+                Element::F64 => 0.0,
             };
-            if options.share == SorShare::Memory {
-                return over_memory(config, options.chunk as usize, solve);
+            let solve = |config: &Config, run: Solve<'_>| {
+                let common = (&options.common, config, rounding);
+                solve(common, cluster, problem, run)
+            };
+            if options.share == Share::Memory {
+                return over_memory(config, &options, solve);
             }
             let run = match (options.layout, options.hoist) {
                 (SorLayout::Rows, true) => over_objects::<Rows<f64>>,
@@ -66,26 +76,30 @@ fn over_objects<L: Layout>(
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn over_memory(
     config: Config,
-    chunk: usize,
+    options: &SorOptions,
     solve: impl FnOnce(&Config, Solve<'_>) -> Result<Report, RunError>,
 ) -> Result<Report, RunError> {
+    use apps::raw::{self, Cut};
     use apps::sor::memory;
     let config = config.memory(dhole::memory::MemorySettings::default());
+    let cut = Cut {
+        granularity: options.granularity,
+        chunk: options.chunk as usize,
+    };
     solve(&config, &|w, problem, solution, after_step| {
-        let (outcome, usage) = memory::run(w, (problem, chunk), solution, after_step)?;
-        let usage = json!({
-            "faults": usage.faults,
-            "views": usage.views,
-            "memory_bytes": usage.bytes,
-        });
-        Ok((outcome, usage))
+        let run = match options.element {
+            Element::F32 => memory::run::<f32>,
+            Element::F64 => memory::run::<f64>,
+        };
+        let (outcome, usage) = run(w, (problem, cut), solution, after_step)?;
+        Ok((outcome, raw::shown(&usage)))
     })
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 fn over_memory(
     config: Config,
-    _chunk: usize,
+    _options: &SorOptions,
     solve: impl FnOnce(&Config, Solve<'_>) -> Result<Report, RunError>,
 ) -> Result<Report, RunError> {
     solve(&config, &|_, _, _, _| {
@@ -94,7 +108,7 @@ fn over_memory(
 }
 
 fn solve(
-    (common, config): (&Common, &Config),
+    (common, config, rounding): (&Common, &Config, f64),
     cluster: Cluster,
     problem: &Problem,
     solve: Solve<'_>,
@@ -129,7 +143,7 @@ fn solve(
     for (name, value) in more.as_object().into_iter().flatten() {
         result[name] = value.clone();
     }
-    verified(&mut result, outcome.max_error, 0.0, &run.report)?;
+    verified(&mut result, outcome.max_error, rounding, &run.report)?;
     let alone =
         alone.map(|alone| sequential_seconds(&run.report, alone.sweep_seconds, alone.units));
     Ok(Report::new(

@@ -16,13 +16,11 @@ use crate::solve::Steps;
 pub fn solve(w: &mut Worker<'_>, problem: &Problem, steps: &mut Steps) -> Result<Found> {
     let (node, nodes) = (w.node().index(), w.nodes());
     let region = problem.values.div_ceil(nodes);
-    let shared = w.once(|w| Ok(memory::alloc_rows::<u32>(w, nodes, region)?))?;
+    let shared = w.once(|w| Ok(problem.cut.rows::<u32>(w, nodes, region)?))?;
     let part = problem.part(node, nodes);
     let mut keys: Vec<u32> = part.clone().map(|index| problem.key(index)).collect();
-    let mut found = Found {
-        counts: 0,
-        ranks: 0,
-    };
+    let mut found = Found::nothing(problem);
+    let mut last = Vec::new();
     steps.begin(w)?;
     for ranking in 0..problem.rankings {
         problem.change(&mut keys, part.clone(), ranking);
@@ -38,15 +36,22 @@ pub fn solve(w: &mut Worker<'_>, problem: &Problem, steps: &mut Steps) -> Result
             w.barrier()?;
         }
         let starts = Problem::starts(&all(w, shared, problem)?);
-        found.counts = Problem::counted(found.counts, &starts);
+        if node == 0 {
+            found.ranked(problem, ranking, &starts);
+        }
         if ranking + 1 == problem.rankings {
             found.ranks = Problem::ranks(&keys, part.start, &starts);
+            last = starts;
         }
         w.barrier()?;
     }
     steps.end(w)?;
     let ranks = w.reduce(found.ranks, u64::wrapping_add)?;
     found.ranks = ranks.unwrap_or(found.ranks);
+    if node == 0 {
+        found.ordered(problem, &last);
+        found.usage = Some(memory::usage(w)?);
+    }
     Ok(found)
 }
 

@@ -10,20 +10,27 @@
 //! was another's last, and to read `n - 1`. Node 0 allocates all, and writes its own region for the
 //! first time without asking.
 
+//! With a class it is NAS's own problem: its generator, its changes between rankings, its partial
+//! verification of five ranks in each ranking, and its full one, which puts all keys into the order
+//! of their ranks (`nas`). MultiView's sizes are none of its classes.
+
 mod memory;
+mod nas;
 mod options;
 mod sequential;
 
 pub use memory::solve;
+pub use nas::Class;
 pub use options::Options;
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use dhole::memory::MemoryUsage;
 use serde_json::{Value, json};
 
 use crate::program::Losses;
 use crate::random::SplitMix;
+use crate::raw::{self, Cut};
 use crate::solve::Program;
 
 /// What is to be ranked.
@@ -37,17 +44,53 @@ pub struct Problem {
     pub rankings: usize,
     /// Chooses the keys.
     pub seed: u64,
+    /// NAS's class, if it is one: then it has its own keys.
+    pub class: Option<Class>,
+    /// How the counts of all regions are cut into minipages.
+    pub cut: Cut,
     /// Whether a node asks for all regions before it reads the first.
     pub prefetch: bool,
 }
 
 /// The result of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// Tells the counts of all rankings from others.
     pub counts: u64,
     /// Tells the ranks of all keys in the last ranking from others.
     pub ranks: u64,
+    /// How many of NAS's partial and full verifications were right, and how many there are, of a
+    /// class: on node 0.
+    pub verifications: Option<(u32, u32)>,
+    /// What node 0 has allocated, if it is shared.
+    pub usage: Option<MemoryUsage>,
+}
+
+impl Found {
+    /// Nothing is ranked.
+    fn nothing(problem: &Problem) -> Found {
+        Found {
+            counts: 0,
+            ranks: 0,
+            verifications: problem.class.map(|class| (0, class.verifications())),
+            usage: None,
+        }
+    }
+
+    /// Takes in how many keys are smaller than each value, in a ranking.
+    fn ranked(&mut self, problem: &Problem, ranking: usize, starts: &[u64]) {
+        self.counts = Problem::counted(self.counts, starts);
+        if let (Some(class), Some((right, _))) = (problem.class, &mut self.verifications) {
+            *right += class.partial(ranking, starts);
+        }
+    }
+
+    /// Takes in the order of all keys, by the last ranking.
+    fn ordered(&mut self, problem: &Problem, starts: &[u64]) {
+        if let Some((right, _)) = &mut self.verifications {
+            *right += u32::from(problem.in_order(starts));
+        }
+    }
 }
 
 /// The cost of one key that is counted, or one count that is added, in units of `Worker::work`.
@@ -61,6 +104,9 @@ impl Problem {
 
     /// A key before the first ranking: the mean of four random numbers, as NAS has it.
     fn key(&self, index: usize) -> u32 {
+        if let Some(class) = self.class {
+            return class.key(index);
+        }
         let bits = SplitMix::new(self.seed).at(index as u64);
         let four = [0, 16, 32, 48].map(|shift| bits >> shift & 0xffff);
         let sum: u64 = four.iter().sum();
@@ -70,6 +116,14 @@ impl Problem {
     /// Changes two keys before a ranking, as NAS does, so that no two rankings are the same. `keys`
     /// are those of a part.
     fn change(&self, keys: &mut [u32], part: Range<usize>, ranking: usize) {
+        if let Some(class) = self.class {
+            for (index, value) in class.changes(ranking) {
+                if part.contains(&index) {
+                    keys[index - part.start] = value;
+                }
+            }
+            return;
+        }
         let last = self.values as u32 - 1;
         let small = ranking as u32 % self.values as u32;
         for (index, value) in [(ranking, small), (ranking + self.rankings, last - small)] {
@@ -77,6 +131,28 @@ impl Problem {
                 keys[index - part.start] = value;
             }
         }
+    }
+
+    /// Whether all keys, as they are in the last ranking, are in order once each is at the place of
+    /// its rank (NAS's full verification).
+    fn in_order(&self, starts: &[u64]) -> bool {
+        let mut keys: Vec<u32> = (0..self.keys).map(|index| self.key(index)).collect();
+        for ranking in 0..self.rankings {
+            self.change(&mut keys, 0..self.keys, ranking);
+        }
+        let mut next = starts.to_vec();
+        let mut sorted = vec![None; self.keys];
+        for key in keys {
+            let Some(rank) = next.get_mut(key as usize) else {
+                return false;
+            };
+            match sorted.get_mut(*rank as usize) {
+                Some(place) => *place = Some(key),
+                None => return false,
+            }
+            *rank += 1;
+        }
+        sorted.iter().all(Option::is_some) && sorted.is_sorted()
     }
 
     /// How many keys are smaller, for each value.
@@ -114,19 +190,37 @@ pub const PROGRAM: Program<Problem, Found> = Program {
     losses: Losses::End,
     sequential: sequential::solve,
     shared: memory::solve,
-    differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),
+    differ,
     result,
     keep: |_, _| Ok(()),
 };
 
+fn differ(alone: &Found, found: &Found) -> Option<String> {
+    let of = |found: &Found| [found.counts, found.ranks];
+    let (alone, ranked) = (of(alone), of(found));
+    if alone != ranked {
+        return Some(format!("{alone:016x?} and {ranked:016x?}"));
+    }
+    let (right, all) = found.verifications?;
+    (right != all).then(|| format!("{right} of {all} of NAS's verifications are right"))
+}
+
 fn result(problem: &Problem, found: &Found) -> Value {
-    json!({
+    let mut result = json!({
         "keys": problem.keys,
         "values": problem.values,
         "rankings": problem.rankings,
         "counts": format!("{:016x}", found.counts),
         "ranks": format!("{:016x}", found.ranks),
-    })
+    });
+    if let (Some(class), Some((right, all))) = (problem.class, found.verifications) {
+        result["class"] = json!(class.name());
+        result["verifications"] = json!([right, all]);
+    }
+    match &found.usage {
+        Some(usage) => raw::with(result, &raw::shown(usage)),
+        None => result,
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +234,8 @@ mod tests {
             values: 64,
             rankings: 3,
             seed: 1,
+            class: None,
+            cut: Cut::ROWS,
             prefetch: false,
         };
         let mut keys: Vec<u32> = (0..500).map(|index| problem.key(index)).collect();

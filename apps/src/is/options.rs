@@ -3,8 +3,9 @@
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
 
-use super::Problem;
+use super::{Class, Problem};
 use crate::options::{BadInput, Common};
+use crate::raw::{Cut, Granularity};
 
 /// The command line of `is`.
 #[derive(Parser, Clone, Debug)]
@@ -17,6 +18,16 @@ pub struct Options {
     /// The log2 of the number of keys
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = log2(28))]
     pub keys_log2: u32,
+
+    /// NAS's own problem of this class, with its generator and verification, instead of numbers of
+    /// keys, values and rankings
+    #[arg(long, value_name = "CLASS", value_enum,
+        conflicts_with_all = ["keys_log2", "values_log2", "rankings"])]
+    pub class: Option<Class>,
+
+    /// What is a minipage: the counts of a region, or each page
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
+    pub granularity: Granularity,
 
     /// The log2 of the number of values that a key may have
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = log2(20))]
@@ -49,6 +60,22 @@ impl Options {
     /// # Errors
     /// When there are too few keys for the rankings.
     pub fn problem(&self) -> Result<Problem, BadInput> {
+        let cut = Cut {
+            granularity: self.granularity,
+            ..Cut::ROWS
+        };
+        if let Some(class) = self.class {
+            let [keys, values] = class.sizes();
+            return Ok(Problem {
+                keys: 1 << keys,
+                values: 1 << values,
+                rankings: class.rankings(),
+                seed: self.common.seed,
+                class: Some(class),
+                cut,
+                prefetch: self.prefetch,
+            });
+        }
         let keys = 1_u32 << self.keys_log2;
         if self.rankings > keys / 2 {
             return Err(BadInput::TooManyRankings {
@@ -61,6 +88,8 @@ impl Options {
             values: 1 << self.values_log2,
             rankings: self.rankings as usize,
             seed: self.common.seed,
+            class: None,
+            cut,
             prefetch: self.prefetch,
         })
     }

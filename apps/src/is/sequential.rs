@@ -6,10 +6,7 @@ use super::{Found, Problem, UNITS_EACH};
 pub fn solve(problem: &Problem) -> (Found, u64) {
     let part = problem.part(0, 1);
     let mut keys: Vec<u32> = part.clone().map(|index| problem.key(index)).collect();
-    let mut found = Found {
-        counts: 0,
-        ranks: 0,
-    };
+    let mut found = Found::nothing(problem);
     for ranking in 0..problem.rankings {
         problem.change(&mut keys, part.clone(), ranking);
         let mut counts = vec![0; problem.values];

@@ -10,35 +10,24 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use dhole::memory::{self, AtomicF64, MemoryUsage, SharedRows};
-use dhole::{Share, Worker};
+use dhole::Worker;
+use dhole::memory::{self, MemoryUsage, SharedRows};
 
 use super::kernel::relaxed;
 use super::problem::UNITS_PER_POINT;
 use super::sequential::Grid;
 use super::shared::{Finding, Outcome};
 use super::{Colour, Columns, Problem};
+use crate::raw::{Cut, Float};
 
-/// The roots of the shared data.
-#[derive(Share, Clone, Copy)]
-struct Shared {
-    red: SharedRows<f64>,
-    black: SharedRows<f64>,
-    /// A row for each node: the bits of its digest, and of its largest error.
-    findings: SharedRows<u64>,
+/// The rows of both colours.
+struct Rows<E: Float> {
+    red: SharedRows<E>,
+    black: SharedRows<E>,
 }
 
-impl Shared {
-    fn new(w: &mut Worker<'_>, problem: &Problem, chunk: usize) -> dhole::Result<Shared> {
-        let (count, len) = (problem.stored_rows(), problem.row_len());
-        Ok(Shared {
-            red: memory::alloc_chunks(w, count, len, chunk)?,
-            black: memory::alloc_chunks(w, count, len, chunk)?,
-            findings: memory::alloc_rows(w, w.nodes(), 2)?,
-        })
-    }
-
-    fn rows(&self, colour: Colour) -> SharedRows<f64> {
+impl<E: Float> Rows<E> {
+    fn of(&self, colour: Colour) -> SharedRows<E> {
         match colour {
             Colour::Red => self.red,
             Colour::Black => self.black,
@@ -50,18 +39,18 @@ impl Shared {
 ///
 /// # Panics
 /// As there.
-pub fn relax(
-    out: &[AtomicF64],
-    [above, below, same]: [&[AtomicF64]; 3],
+pub fn relax<E: Float>(
+    out: &[E::Atomic],
+    [above, below, same]: [&[E::Atomic]; 3],
     which: Columns,
     columns: usize,
     omega: f64,
 ) {
-    let at = |row: &[AtomicF64], k: usize| row[k].load(Relaxed);
+    let at = |row: &[E::Atomic], k: usize| E::load(&row[k]);
     let last = columns / 2;
     let point = |k: usize, left: f64, right: f64| {
         let new = relaxed(at(out, k), at(above, k), at(below, k), left, right, omega);
-        out[k].store(new, Relaxed);
+        E::store(&out[k], new);
     };
     match which {
         Columns::Odd => {
@@ -81,29 +70,35 @@ pub fn relax(
 }
 
 /// Solves `problem` on the cluster of `w`, as [`shared::run`](super::shared::run) does over
-/// objects, with `chunk` rows in a minipage. With it, what node 0 has allocated.
+/// objects, with rows of `E` that are cut into minipages so. With it, what node 0 has allocated.
 ///
 /// # Errors
 /// Those of the runtime; and that the run has no raw memory, or not enough.
-pub fn run(
+pub fn run<E: Float>(
     w: &mut Worker<'_>,
-    (problem, chunk): (&Problem, usize),
+    (problem, cut): (&Problem, Cut),
     solution: Option<&Grid>,
     after_step: impl Fn(usize),
 ) -> dhole::Result<(Outcome, MemoryUsage)> {
     if problem.setup_measured {
         w.begin_measuring()?;
     }
-    let shared = w.once(|w| Shared::new(w, problem, chunk))?;
+    // With a row for each node: the bits of its digest, and of its largest error.
+    let (red, black, findings) = w.once(|w| {
+        let (count, len) = (problem.stored_rows(), problem.row_len());
+        let red = cut.rows::<E>(w, count, len)?;
+        let black = cut.rows::<E>(w, count, len)?;
+        Ok((red, black, memory::alloc_rows::<u64>(w, w.nodes(), 2)?))
+    })?;
+    let shared = Rows { red, black };
     let (node, nodes) = (w.node().index(), w.nodes());
     let mut values = vec![0.0; problem.row_len()];
     for colour in Colour::BOTH {
         for row in problem.initial_band(node, nodes) {
             problem.fill(colour, row, &mut values);
-            let cells = shared.rows(colour).row(row).cells(w);
-            let mut both = cells.iter().zip(&values);
-            both.by_ref()
-                .for_each(|(cell, value)| cell.store(*value, Relaxed));
+            let cells = shared.of(colour).row(row).cells(w);
+            let both = cells.iter().zip(&values);
+            both.for_each(|(cell, value)| E::store(cell, *value));
         }
     }
     w.barrier()?;
@@ -123,19 +118,18 @@ pub fn run(
     let mut found = Finding::NOTHING;
     for colour in Colour::BOTH {
         for row in problem.initial_band(node, nodes) {
-            let cells = shared.rows(colour).row(row).cells(w);
-            let mut both = values.iter_mut().zip(cells);
-            both.by_ref()
-                .for_each(|(value, cell)| *value = cell.load(Relaxed));
+            let cells = shared.of(colour).row(row).cells(w);
+            let both = values.iter_mut().zip(cells);
+            both.for_each(|(value, cell)| *value = E::load(cell));
             found.add(problem, solution, (colour, row), &values);
         }
     }
-    let own = shared.findings.row(node).cells(w);
+    let own = findings.row(node).cells(w);
     own[0].store(found.digest, Relaxed);
     own[1].store(found.max_error.to_bits(), Relaxed);
     w.barrier()?;
     let others = (1..if node == 0 { nodes } else { 1 }).map(|other| {
-        let cells = shared.findings.row(other).cells(w);
+        let cells = findings.row(other).cells(w);
         Finding {
             digest: cells[0].load(Relaxed),
             max_error: f64::from_bits(cells[1].load(Relaxed)),
@@ -151,24 +145,26 @@ pub fn run(
 }
 
 /// Relaxes the points of one colour in this node's band.
-fn half_sweep(w: &Worker<'_>, problem: &Problem, shared: &Shared, colour: Colour) {
+fn half_sweep<E: Float>(w: &Worker<'_>, problem: &Problem, shared: &Rows<E>, colour: Colour) {
     let (write, read) = match colour {
         Colour::Red => (shared.red, shared.black),
         Colour::Black => (shared.black, shared.red),
     };
     let band = problem.band(w.node().index(), w.nodes());
-    let points = band.len() * problem.columns / 2;
-    for row in problem.order(w.node().index(), w.nodes()) {
+    // What is left of the points of the band is the last row's.
+    let (rows, points) = (band.len(), band.len() * problem.columns / 2);
+    for (done, row) in problem.order(w.node().index(), w.nodes()).enumerate() {
         let of = |row: usize| read.row(row).cells(w);
         let neighbours = [of(row - 1), of(row + 1), of(row)];
         let out = write.row(row).cells(w);
-        relax(
+        relax::<E>(
             out,
             neighbours,
             colour.columns(row),
             problem.columns,
             problem.omega,
         );
+        let until = |row: usize| points * row / rows;
+        w.work((until(done + 1) - until(done)) as u64 * UNITS_PER_POINT);
     }
-    w.work(points as u64 * UNITS_PER_POINT);
 }

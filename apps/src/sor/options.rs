@@ -5,6 +5,7 @@ use clap::{ArgAction, Parser};
 
 use super::Problem;
 use crate::options::{BadInput, Common, size};
+use crate::raw::{Element, Granularity, Share};
 
 /// The most interior points of a grid: 32 GiB of them, more than one process should take.
 const MAX_POINTS: u64 = 1 << 32;
@@ -34,12 +35,20 @@ pub struct SorOptions {
     pub omega: f64,
 
     /// What the rows are: objects, or raw memory, of which each row is a minipage (Linux on x86-64)
-    #[arg(long, value_enum, default_value_t = SorShare::Objects)]
-    pub share: SorShare,
+    #[arg(long, value_enum, default_value_t = Share::Objects)]
+    pub share: Share,
 
     /// Rows of a colour that are one minipage of raw memory
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = size())]
     pub chunk: u32,
+
+    /// What is a minipage of raw memory: what is allocated, or each page
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
+    pub granularity: Granularity,
+
+    /// The numbers in raw memory
+    #[arg(long, value_enum, default_value_t = Element::F64)]
+    pub element: Element,
 
     /// How the rows of a colour are shared: each an object, or all of them one array
     #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
@@ -62,15 +71,6 @@ pub struct SorOptions {
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
-}
-
-/// What the rows of `sor` are.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SorShare {
-    /// Objects.
-    Objects,
-    /// Raw memory.
-    Memory,
 }
 
 /// How `sor` shares its rows.
@@ -107,6 +107,11 @@ impl SorOptions {
                 most: MAX_POINTS,
             });
         }
+        self.share.check(&[
+            ("chunk", self.chunk != 1),
+            ("granularity", self.granularity != Granularity::Allocation),
+            ("element", self.element != Element::F64),
+        ])?;
         if !(omega > 0.0 && omega < 2.0) {
             return Err(BadInput::Omega { omega });
         }

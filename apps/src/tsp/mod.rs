@@ -2,12 +2,18 @@
 //! jobs into a central queue: the first hops of tours. Every node takes jobs and searches all tours
 //! that begin so. It leaves out those that cannot be shorter than the shortest tour so far, whose
 //! length is a replicated object.
+//!
+//! Over raw memory it is TreadMarks' program instead, with a pool of tours (`pool`).
 
 mod edges;
 mod file;
 mod instance;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod memory;
 mod one_tree;
 mod options;
+mod pool;
+mod pooled;
 mod search;
 mod sequential;
 mod shared;
@@ -25,6 +31,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::program::Losses;
+use crate::random::SplitMix;
+use crate::raw::Granularity;
 use crate::solve::Program;
 
 /// How it is found what the rest of a tour takes at least.
@@ -47,6 +55,47 @@ pub struct Problem {
     pub bound: LowerBound,
     /// The time after which the shortest tour so far is good enough.
     pub time_limit: Option<Duration>,
+    /// How it is solved over raw memory, if it is.
+    pub pooled: Option<Pooled>,
+}
+
+/// How a problem is solved by a pool of tours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pooled {
+    /// Cities that are left where a node searches a tour by itself, at least 1.
+    pub depth: usize,
+    /// Whether the length of a shorter tour is pushed to all nodes.
+    pub push: bool,
+    /// Bytes of a minipage of tours.
+    pub unit: u32,
+    /// What is a minipage.
+    pub granularity: Granularity,
+}
+
+/// What a run over raw memory tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Raw {
+    /// What node 0 has allocated.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    pub usage: dhole::memory::MemoryUsage,
+}
+
+impl Instance {
+    /// Cities at random places in a square, as far from each other as in the plane.
+    pub fn random(cities: usize, seed: u64) -> Instance {
+        let mut random = SplitMix::new(seed);
+        let places: Vec<[f64; 2]> = (0..cities)
+            .map(|_| [0, 1].map(|_| random.between(0.0, 1_000.0)))
+            .collect();
+        let distance = |a: &[f64; 2], b: &[f64; 2]| {
+            let apart = (a[0] - b[0]).hypot(a[1] - b[1]);
+            apart.round() as u32
+        };
+        let all = places
+            .iter()
+            .flat_map(|a| places.iter().map(move |b| distance(a, b)));
+        Instance::of(&format!("random-{cities}"), cities, all.collect())
+    }
 }
 
 impl From<Instance> for Problem {
@@ -55,6 +104,7 @@ impl From<Instance> for Problem {
             instance,
             bound: LowerBound::default(),
             time_limit: None,
+            pooled: None,
         }
     }
 }
@@ -68,14 +118,25 @@ pub struct Found {
     pub nodes_expanded: u64,
     /// Whether the search ended before it was done: there may be shorter tours.
     pub stopped: bool,
+    /// Of a run over raw memory, on node 0.
+    pub raw: Option<Raw>,
 }
 
 /// The program.
 pub const PROGRAM: Program<Problem, Found> = Program {
     name: "tsp",
     losses: Losses::Survives,
-    sequential: sequential::solve,
-    shared: shared::solve,
+    sequential: |problem| match problem.pooled {
+        None => sequential::solve(problem),
+        Some(pooled) => pooled::solve(problem, pooled),
+    },
+    shared: |w, problem, steps| match problem.pooled {
+        None => shared::solve(w, problem, steps),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Some(pooled) => memory::solve(w, problem, pooled, steps),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        Some(_) => Err("--share memory: only Linux on x86-64 has raw memory".into()),
+    },
     differ,
     result,
     keep: |_, _| Ok(()),
@@ -107,5 +168,9 @@ fn result(problem: &Problem, found: &Found) -> Value {
         "optimum"
     };
     result[length] = json!(found.tour.length);
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    if let Some(raw) = &found.raw {
+        return crate::raw::with(result, &crate::raw::shown(&raw.usage));
+    }
     result
 }

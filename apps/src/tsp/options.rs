@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::{ArgAction, Parser};
 
-use super::{Instance, LowerBound, Problem};
+use super::pool::MOST_CITIES;
+use super::{Instance, LowerBound, Pooled, Problem};
 use crate::input::Lines;
-use crate::options::{BadInput, Common};
+use crate::options::{BadInput, Common, switch};
+use crate::raw::{Granularity, Share};
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
@@ -22,8 +25,36 @@ const MOST_BYTES: u64 = 16 << 20;
 pub struct Options {
     /// The file, of at most 16 MiB and 1,000 cities: EXPLICIT, EUC_2D or 3D, MAN_2D or 3D, MAX_2D
     /// or 3D, CEIL_2D, GEO or ATT. Some 20 cities are solved in seconds, with --bound one-tree 30
-    #[arg(long, value_name = "FILE")]
-    pub input: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "cities")]
+    pub input: Option<PathBuf>,
+
+    /// Cities at random places, instead of a file
+    #[arg(long, value_name = "N", conflicts_with = "input",
+        value_parser = RangedU64ValueParser::<u32>::new().range(2..=1000))]
+    pub cities: Option<u32>,
+
+    /// What is shared: Orca's job queue and bound, which are objects, or TreadMarks' pool of tours
+    /// in raw memory, of at most 32 cities
+    #[arg(long, value_enum, default_value_t = Share::Objects)]
+    pub share: Share,
+
+    /// Cities that are left where a node searches a tour of the pool by itself
+    #[arg(long, value_name = "N", default_value_t = DEPTH,
+        value_parser = RangedU64ValueParser::<u32>::new().range(1..=32))]
+    pub depth: u32,
+
+    /// Push the length of a shorter tour to all nodes, over raw memory: on or off
+    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
+        action = ArgAction::Set)]
+    pub push: bool,
+
+    /// Bytes of a minipage of tours: those of a tour, or a number that divides a page
+    #[arg(long, value_name = "BYTES", default_value = "148", value_parser = unit())]
+    pub unit: u32,
+
+    /// What is a minipage of tours: such a unit, or each page
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
+    pub granularity: Granularity,
 
     /// The lower bound for the rest of a tour: the shortest tree through the remaining cities, or
     /// 1-trees by Held and Karp
@@ -45,13 +76,54 @@ impl Options {
     /// # Errors
     /// When the file cannot be used.
     pub fn problem(&self) -> Result<Problem, BadInput> {
-        let lines = Lines::read(&self.input, MOST_BYTES)?;
+        let instance = match (&self.input, self.cities) {
+            (Some(input), _) => Instance::parse(&Lines::read(input, MOST_BYTES)?)?,
+            (None, cities) => Instance::random(cities.unwrap_or(2) as usize, self.common.seed),
+        };
+        self.share.check(&[
+            ("depth", self.depth != DEPTH),
+            ("push", !self.push),
+            ("unit", self.unit != UNIT),
+            ("granularity", self.granularity != Granularity::Allocation),
+        ])?;
+        let mut pooled = None;
+        if self.share == Share::Memory {
+            let lacked = [
+                ("time-limit", self.time_limit.is_some()),
+                ("bound", self.bound != LowerBound::Tree),
+            ];
+            if let Some((option, _)) = lacked.into_iter().find(|(_, given)| *given) {
+                return Err(BadInput::NotOverMemory { option });
+            }
+            if instance.cities() > MOST_CITIES {
+                let cities = instance.cities();
+                let most = MOST_CITIES;
+                return Err(BadInput::TooManyCities { cities, most });
+            }
+            pooled = Some(Pooled {
+                depth: self.depth as usize,
+                push: self.push,
+                unit: self.unit,
+                granularity: self.granularity,
+            });
+        }
         Ok(Problem {
-            instance: Instance::parse(&lines)?,
+            instance,
             bound: self.bound,
             time_limit: self.time_limit,
+            pooled,
         })
     }
+}
+
+/// The bytes of a tour.
+const UNIT: u32 = 148;
+/// The paper's recursion level.
+const DEPTH: u32 = 12;
+
+/// Bytes of a minipage of tours.
+fn unit() -> impl TypedValueParser<Value = u32> {
+    PossibleValuesParser::new(["148", "128", "256"]).map(|bytes| bytes.parse().unwrap_or(UNIT))
 }
 
 /// A time in seconds, which may have a fraction.

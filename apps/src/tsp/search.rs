@@ -46,12 +46,23 @@ pub struct Search<'a> {
     spanning: Vec<u32>,
     /// Where the bound is by 1-trees.
     one_tree: Option<OneTree>,
+    /// Whether a beginning is left out only if it is itself too long.
+    by_length: bool,
 }
 
 impl<'a> Search<'a> {
     /// A search that begins in city 0, with the bound of the papers.
     pub fn new(instance: &'a Instance) -> Search<'a> {
         Search::with_bound(instance, LowerBound::Tree)
+    }
+
+    /// A search that begins in city 0 and leaves out what is itself too long, as TreadMarks'
+    /// program does once few cities are left.
+    pub fn by_length(instance: &'a Instance) -> Search<'a> {
+        Search {
+            by_length: true,
+            ..Search::new(instance)
+        }
     }
 
     /// A search that begins in city 0.
@@ -73,6 +84,7 @@ impl<'a> Search<'a> {
             expanded: 0,
             spanning: vec![0; cities],
             one_tree: None,
+            by_length: false,
         };
         if bound == LowerBound::OneTree {
             let greedy = search.greedy().length;
@@ -131,20 +143,42 @@ impl<'a> Search<'a> {
                 break;
             }
             let longer = |job: &Vec<u32>| {
-                let here = job.last().map_or(0, |city| *city as usize);
-                let before = job.iter().nth_back(1).map(|city| *city as usize);
-                let fixed = self.instance.fixed();
-                let next = self.nearest[here].iter();
-                let next = next.filter(|city| fixed.allow(before, here, **city));
-                let next = next.map(|city| *city as u32);
-                let next: Vec<u32> = next.filter(|city| !job.contains(city)).collect();
-                next.into_iter()
-                    .map(|city| [&job[..], &[city]].concat())
+                let next = self.next_cities(job).into_iter();
+                next.map(|city| [&job[..], &[city]].concat())
                     .collect::<Vec<_>>()
             };
             jobs = jobs.iter().flat_map(longer).collect();
         }
         jobs
+    }
+
+    /// A lower bound for all tours that begin so.
+    pub fn lower_bound(&mut self, beginning: &[u32]) -> u64 {
+        let first = self.path.len();
+        let rest = beginning.iter().skip(1);
+        rest.for_each(|city| self.go(*city as usize));
+        let here = self.path[self.path.len() - 1];
+        let length = self.length + self.at_least(here);
+        while self.path.len() > first {
+            self.back();
+        }
+        length
+    }
+
+    /// How many cities there are.
+    pub fn cities(&self) -> usize {
+        self.instance.cities()
+    }
+
+    /// The cities to which tours go on that begin so, the nearest first.
+    pub fn next_cities(&self, beginning: &[u32]) -> Vec<u32> {
+        let here = beginning.last().map_or(0, |city| *city as usize);
+        let before = beginning.iter().nth_back(1).map(|city| *city as usize);
+        let fixed = self.instance.fixed();
+        let next = self.nearest[here].iter();
+        let next = next.filter(|city| fixed.allow(before, here, **city));
+        let next = next.map(|city| *city as u32);
+        next.filter(|city| !beginning.contains(city)).collect()
     }
 
     /// Searches all tours that begin with a job. It skips a job that begins no tour.
@@ -225,6 +259,10 @@ impl<'a> Search<'a> {
     fn rest_at_least<K: Known>(&mut self, here: usize, known: &mut K) -> u64 {
         let path = self.path.len();
         let left = (self.instance.cities() - path) as u64;
+        if self.by_length {
+            known.worked(self.instance.cities() as u64);
+            return 0;
+        }
         let tree = 3 * left * left;
         let Some(one_tree) = &mut self.one_tree else {
             known.worked(tree);

@@ -58,6 +58,7 @@ pub fn solve(problem: &Problem) -> (Found, u64) {
         tour: alone.best,
         nodes_expanded: search.expanded,
         stopped: alone.stopped,
+        raw: None,
     };
     (found, alone.units)
 }

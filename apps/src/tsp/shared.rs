@@ -139,5 +139,6 @@ pub fn solve_with(
         tour,
         nodes_expanded: expanded.into_iter().sum(),
         stopped,
+        raw: None,
     })
 }

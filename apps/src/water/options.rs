@@ -7,6 +7,7 @@ use super::model::CUTOFF;
 use super::problem::{Problem, Record, System};
 use super::spatial::grid::Grid;
 use crate::options::{BadInput, Common, switch};
+use crate::raw::{Cut, Granularity, Share};
 
 /// The command line of `water-nsquared`.
 #[derive(Parser, Clone, Debug)]
@@ -23,6 +24,18 @@ pub struct NsquaredOptions {
     /// Steps of 0.15 fs
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = steps())]
     pub steps: u32,
+
+    /// What the molecules are: objects, or SPLASH's records in raw memory (with --record splash)
+    #[arg(long, value_enum, default_value_t = Share::Objects)]
+    pub share: Share,
+
+    /// Records that are one minipage of raw memory
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = molecules())]
+    pub chunk: u32,
+
+    /// What is a minipage of raw memory: what is allocated, or each page
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
+    pub granularity: Granularity,
 
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
@@ -101,8 +114,28 @@ impl NsquaredOptions {
     /// When the options contradict each other.
     pub fn problem(&self, nodes: u16) -> Result<Problem, BadInput> {
         BadInput::unless_one_each(nodes, self.molecules, "molecules")?;
-        self.physics
-            .problem(self.molecules, self.steps, self.common.seed)
+        self.share.check(&[
+            ("chunk", self.chunk != 1),
+            ("granularity", self.granularity != Granularity::Allocation),
+        ])?;
+        let problem = self
+            .physics
+            .problem(self.molecules, self.steps, self.common.seed)?;
+        if self.share == Share::Objects {
+            return Ok(problem);
+        }
+        if problem.record != Record::Splash {
+            let option = "record split";
+            return Err(BadInput::NotOverMemory { option });
+        }
+        let cut = Cut {
+            granularity: self.granularity,
+            chunk: self.chunk as usize,
+        };
+        Ok(Problem {
+            cut: Some(cut),
+            ..problem
+        })
     }
 }
 

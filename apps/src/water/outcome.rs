@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dhole::{Refs, Share, Worker};
+use serde_json::Value;
 
 use super::energy::Energy;
 use super::motion::Atoms;
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// Of all steps, on node 0's clock.
     pub steps: Duration,
+    /// What is reported of raw memory, if the molecules lie there.
+    pub raw: Option<Value>,
 }
 
 /// Differences from what is expected.
@@ -122,6 +125,7 @@ impl Finding {
             },
             error,
             steps,
+            raw: None,
         }
     }
 }

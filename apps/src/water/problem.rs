@@ -4,6 +4,7 @@ use super::model::{
     CUTOFF, DENSITY, LARGEST_CUTOFF, MASSES, MOLECULE_MASS, TIME_STEP, UNIT_MASS_G,
 };
 pub use crate::options::Record;
+use crate::raw::Cut;
 use crate::vector::Vector;
 
 /// The parameters of a run.
@@ -24,6 +25,8 @@ pub struct Problem {
     /// does not add up the potential energy with the forces, but by a second walk over all pairs
     /// once the molecules have moved.
     pub record: Record,
+    /// How records are cut into minipages of raw memory, if they lie there.
+    pub cut: Option<Cut>,
 }
 
 impl Problem {
@@ -36,6 +39,7 @@ impl Problem {
             cutoff: CUTOFF,
             prefetch: true,
             record: Record::Split,
+            cut: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The parts that the two programs' `main` functions share.
 
-use dhole::{Result, RunError, Worker};
+use dhole::{Config, Result, RunError, Worker};
 use serde_json::{Value, json};
 
 use super::energy::{Energy, thermal_per_atom};
@@ -48,7 +48,8 @@ impl Program {
         });
         let solution = alone.as_ref().filter(|_| common.verify);
         let progress = Progress::new(self.name, problem.steps);
-        let run = cluster.config(common).run(|w| {
+        let config = config(cluster, common, problem);
+        let run = config.run(|w| {
             let first = w.node().index() == 0;
             (self.shared)(w, problem, solution, &|step| {
                 if first {
@@ -70,6 +71,20 @@ impl Program {
     }
 }
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn config(cluster: Cluster, common: &Common, problem: &Problem) -> Config {
+    let config = cluster.config(common);
+    match problem.cut {
+        Some(_) => config.memory(dhole::memory::MemorySettings::default()),
+        None => config,
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn config(cluster: Cluster, common: &Common, _problem: &Problem) -> Config {
+    cluster.config(common)
+}
+
 /// The result of a run as it is printed: energies for each atom, in units of kT at 298 K.
 fn result(problem: &Problem, found: &Outcome) -> Value {
     let unit = thermal_per_atom(problem.molecules);
@@ -79,7 +94,7 @@ fn result(problem: &Problem, found: &Outcome) -> Value {
         between,
         momentum,
     } = found.end;
-    json!({
+    let mut result = json!({
         "molecules": problem.molecules,
         "steps": problem.steps,
         "cutoff": System::of(problem).cutoff,
@@ -91,5 +106,9 @@ fn result(problem: &Problem, found: &Outcome) -> Value {
         "energy": found.end.total() * unit,
         "energy_drift": (found.end.total() - found.start.total()) * unit,
         "momentum": momentum,
-    })
+    });
+    for (name, value) in found.raw.iter().filter_map(Value::as_object).flatten() {
+        result[name] = value.clone();
+    }
+    result
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::barnes_program;
 
 const SOR: &str = env!("CARGO_BIN_EXE_sor");
+const TSP: &str = env!("CARGO_BIN_EXE_tsp");
 const NSQUARED: &str = env!("CARGO_BIN_EXE_water-nsquared");
 const SPATIAL: &str = env!("CARGO_BIN_EXE_water-spatial");
 
@@ -88,6 +89,25 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
             "--molecules 512 --nodes 65",
             "65 nodes are more than 64 cells",
         ),
+        (SOR, "--chunk 2", "--chunk: only raw memory has it"),
+        (SOR, "--element f32", "--element: only raw memory has it"),
+        (
+            NSQUARED,
+            "--share memory",
+            "--record split: not over raw memory",
+        ),
+        (TSP, "--nodes 1", "--input <FILE>"),
+        (
+            TSP,
+            "--cities 33 --share memory",
+            "33 cities: over raw memory there may be 32",
+        ),
+        (
+            TSP,
+            "--cities 9 --share memory --time-limit 1",
+            "--time-limit: not over raw memory",
+        ),
+        (TSP, "--cities 9 --unit 256", "--unit: only raw memory"),
         (SOR, "--protocol eager", "'eager' is no protocol"),
     ] {
         let error = refused(program, args);

@@ -12,6 +12,7 @@ mod memory;
 mod orca;
 mod processes;
 mod programs;
+mod raw_programs;
 mod tsplib;
 mod water;
 

@@ -3,6 +3,7 @@
 
 use std::process::{Command, Stdio};
 
+use apps::raw::{Cut, Granularity};
 use apps::sor;
 use dhole::Config;
 use dhole::memory::{MemorySettings, MemoryUsage};
@@ -27,9 +28,10 @@ fn sor_over_memory_finds_the_same_grid_on_any_number_of_nodes() {
         let problem = problem(rows, columns, 5);
         let alone = sor::sequential::run(problem, |_| ()).grid;
         for (nodes, chunk) in [(1, 1), (2, 1), (3, 1), (4, 1), (2, 3), (3, 40), (4, 2)] {
+            let cut = Cut { chunk, ..Cut::ROWS };
             let config = Config::nodes(nodes).memory(MemorySettings::default());
             let program = |w: &mut dhole::Worker<'_>| {
-                sor::memory::run(w, (&problem, chunk), Some(&alone), |_| ())
+                sor::memory::run::<f64>(w, (&problem, cut), Some(&alone), |_| ())
             };
             let simulated = Settings::fixed_cost(nodes);
             let run = config.run(program).unwrap();
@@ -44,11 +46,32 @@ fn sor_over_memory_finds_the_same_grid_on_any_number_of_nodes() {
 }
 
 #[test]
+fn sor_over_small_numbers_and_pages_finds_what_the_sequential_one_does() {
+    let problem = problem(40, 61, 5);
+    let alone = sor::sequential::run(problem, |_| ()).grid;
+    let config = Config::nodes(3).memory(MemorySettings::default());
+    let pages = Cut {
+        granularity: Granularity::Page,
+        ..Cut::ROWS
+    };
+    for cut in [Cut::ROWS, pages] {
+        let run = config.run(|w| sor::memory::run::<f64>(w, (&problem, cut), Some(&alone), |_| ()));
+        let (exact, usage) = run.unwrap().value;
+        assert_eq!(exact.max_error, Some(0.0));
+        // A row for what each node finds lies on a page with those of the others.
+        assert_eq!(usage.views == 3, cut == pages, "{usage:?}");
+        let run = config.run(|w| sor::memory::run::<f32>(w, (&problem, cut), Some(&alone), |_| ()));
+        let error = run.unwrap().value.0.max_error.unwrap();
+        assert!(error > 0.0 && error < 1e-5, "{error}");
+    }
+}
+
+#[test]
 fn sor_of_the_paper_s_rows_needs_as_many_views_as_the_paper_says() {
     // Rows of one colour of 256 bytes: 32 numbers, of which the last column's are the wall's.
     let problem = problem(62, 62, 1);
     let config = Config::nodes(1).memory(MemorySettings::default());
-    let run = config.run(|w| sor::memory::run(w, (&problem, 1), None, |_| ()));
+    let run = config.run(|w| sor::memory::run::<f64>(w, (&problem, Cut::ROWS), None, |_| ()));
     let (_, MemoryUsage { views, bytes, .. }) = run.unwrap().value;
     // Two colours of 64 rows, 16 on a page; and a page for what nodes find.
     assert_eq!((views, bytes), (16, 9 * 4096));
@@ -74,7 +97,7 @@ const IS: (&str, &[&str]) = (
 );
 
 /// The report of a program over memory, started so.
-fn report((program, options): (&str, &[&str]), words: &[&str], faults: Option<&str>) -> Value {
+pub fn report((program, options): (&str, &[&str]), words: &[&str], faults: Option<&str>) -> Value {
     let dhole = std::path::Path::new(program).with_file_name("dhole");
     let mut command = match words {
         [] => Command::new(program),
@@ -107,7 +130,7 @@ fn counted(report: &Value) -> [Value; 3] {
 
 /// A program does the same on every machine, and with both ways to catch faults; its report on
 /// threads.
-fn alike(program: (&str, &[&str])) -> Value {
+pub fn alike(program: (&str, &[&str])) -> Value {
     let threads = report(program, &[], None);
     for words in [
         &["run", "-n", "2", "--transport", "shm"][..],
@@ -126,13 +149,13 @@ fn alike(program: (&str, &[&str])) -> Value {
 }
 
 /// Messages of these kinds while the program was measured.
-fn sent(report: &Value, kinds: &[&str]) -> u64 {
+pub fn sent(report: &Value, kinds: &[&str]) -> u64 {
     let by_kind = &report["measured"]["by_kind"];
     let of = |kind: &&str| by_kind[*kind]["messages"].as_u64().unwrap_or(0);
     kinds.iter().map(of).sum()
 }
 
-const KINDS: [&str; 7] = [
+pub const KINDS: [&str; 7] = [
     "memory_request",
     "memory_forward",
     "memory_invalidate",

@@ -4,6 +4,8 @@
 //! node computes the pairs with the half of all that follow it, in a circle. So each pair is
 //! computed once.
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod memory;
 pub mod records;
 pub mod section;
 pub mod sequential;
@@ -16,8 +18,12 @@ use super::solve::Program;
 pub const PROGRAM: Program = Program {
     name: "water-nsquared",
     sequential: |problem, after_step| sequential::run(problem, after_step),
-    shared: |w, problem, solution, after_step| match problem.record {
-        Record::Split => shared::run(w, problem, solution, after_step),
-        Record::Splash => records::run(w, problem, solution, after_step),
+    shared: |w, problem, solution, after_step| match (problem.cut, problem.record) {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        (Some(cut), _) => memory::run(w, (problem, cut), solution, after_step),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        (Some(_), _) => Err("--share memory: only Linux on x86-64 has raw memory".into()),
+        (None, Record::Split) => shared::run(w, problem, solution, after_step),
+        (None, Record::Splash) => records::run(w, problem, solution, after_step),
     },
 };

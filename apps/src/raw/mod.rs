@@ -1,0 +1,70 @@
+//! What the programs over raw memory share: their options, numbers of either precision, how rows
+//! are cut into minipages, and what is reported of the memory.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod rows;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use rows::{Float, shown, with};
+
+use crate::options::BadInput;
+
+/// What a program shares.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Share {
+    /// Objects.
+    #[default]
+    Objects,
+    /// Raw memory (Linux on x86-64).
+    Memory,
+}
+
+impl Share {
+    /// Refuses what only raw memory has, each option with whether it was given.
+    ///
+    /// # Errors
+    /// [`BadInput::NeedsMemory`] names the first that was.
+    pub fn check(self, given: &[(&'static str, bool)]) -> Result<(), BadInput> {
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) if self == Share::Objects => Err(BadInput::NeedsMemory { option }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How many bytes a float has.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Element {
+    /// 4.
+    F32,
+    /// 8.
+    #[default]
+    F64,
+}
+
+/// What is a minipage.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Granularity {
+    /// What the program allocates.
+    #[default]
+    Allocation,
+    /// A page, whatever lies on it: no control of false sharing (MultiView, section 4.4).
+    Page,
+}
+
+/// How rows are cut into minipages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// What is a minipage.
+    pub granularity: Granularity,
+    /// Rows in a minipage, where it is no page.
+    pub chunk: usize,
+}
+
+impl Cut {
+    /// Each row is a minipage.
+    pub const ROWS: Cut = Cut {
+        granularity: Granularity::Allocation,
+        chunk: 1,
+    };
+}
