@@ -21,6 +21,7 @@
 //! | `context` | which node a thread belongs to, and how it waits |
 //! | `node_sync` | a node's part of what threads wait for beside pages |
 //! | `shared` | what programs see |
+//! | `sizes` | how large the numbers on each page are |
 //! | `sync` | locks, barriers, conditions and semaphores of threads |
 //! | `threads` | threads of a node beside its program's |
 //! | `waiters` | those of them that wait |
@@ -39,6 +40,7 @@ mod number;
 mod program;
 mod settings;
 mod shared;
+mod sizes;
 pub mod sync;
 mod thread_error;
 pub mod threads;

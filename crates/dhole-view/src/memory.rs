@@ -22,6 +22,7 @@ use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::fault::{self, Faults, Registration};
 use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
+use crate::sizes::Sizes;
 use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 
 /// The exit code of a process whose access to memory cannot be made.
@@ -41,6 +42,8 @@ pub(crate) struct NodeMemory {
 pub(crate) struct Memory {
     node: NodeId,
     pub arena: Arena,
+    /// How large the numbers are on each page.
+    pub sizes: Sizes,
     /// The threads that wait beside the worker.
     pub waiters: Waiters,
     /// What threads wait for beside pages.
@@ -199,6 +202,7 @@ impl NodeMemory {
         let mut memory = Box::new(Memory {
             node,
             arena: Arena::new(bytes, settings.views, kind, placed.base)?,
+            sizes: Sizes::new(bytes, settings.views)?,
             waiters: Waiters::new(),
             sync: NodeSync::new(node, nodes),
             inside: Mutex::new(inside),

@@ -30,6 +30,16 @@ pub enum MemoryError {
         /// How many.
         len: u64,
     },
+    /// This node has used numbers of another size there: a reference that some node has made up.
+    #[error("numbers of {size} bytes at {at:#x}, where this node has used some of {used} bytes")]
+    Mixed {
+        /// The address.
+        at: u64,
+        /// Bytes of a number of the reference.
+        size: usize,
+        /// Bytes of a number before.
+        used: u8,
+    },
     /// Nothing is allocated there, or no longer.
     #[error("freeing memory at {at:#x}: nothing is allocated there, or no longer")]
     Gone {
@@ -304,9 +314,15 @@ impl<N: SharedNumber> SharedRow<N> {
             return Err(foreign);
         };
         let is_aligned = self.at.is_multiple_of(size as u64);
-        match memory.arena.place_of(self.at, bytes) {
-            Some(place) if is_aligned => Ok(place.as_ptr()),
-            _ => Err(foreign),
+        let place = memory.arena.place_of(self.at, bytes);
+        let place = place.filter(|_| is_aligned).ok_or(foreign)?;
+        match memory.sizes.claim(self.at, bytes, size as u8) {
+            Ok(()) => Ok(place.as_ptr()),
+            Err(used) => Err(MemoryError::Mixed {
+                at: self.at,
+                size,
+                used,
+            }),
         }
     }
 

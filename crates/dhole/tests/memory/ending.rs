@@ -8,6 +8,8 @@ use std::time::Duration;
 use dhole::memory::{self, MemorySettings};
 use dhole::{Config, Worker};
 
+use crate::cluster;
+
 /// A process is looked at so often, for 80 seconds, and takes a second at most.
 const MOST_LOOKS: usize = 4000;
 
@@ -43,6 +45,21 @@ fn started(program: &str, faults: Option<&str>) -> Output {
 fn run<R: Send>(program: impl for<'id> Fn(&mut Worker<'id>) -> dhole::Result<R> + Sync) -> R {
     let config = Config::nodes(2).memory(MemorySettings::default());
     config.run(program).expect("a run").value
+}
+
+unsafe extern "C" {
+    safe fn _exit(status: i32) -> !;
+    fn fork() -> i32;
+    fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+}
+
+#[test]
+fn a_child_of_fork_that_touches_memory_dies() {
+    for faults in [None, Some("mprotect")] {
+        let output = started("fork", faults);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("child ended by signal 11"), "{output:?}");
+    }
 }
 
 #[test]
@@ -132,6 +149,25 @@ fn a_process_of_its_own() {
             }
             println!("\nswapped");
         }
+        "fork" => run(|w| {
+            let cell = w.once(|w| Ok(memory::alloc::<u32>(w)?))?.get(w);
+            cell.store(1, Relaxed);
+            w.barrier()?;
+            if w.node().index() == 0 {
+                // SAFETY: the child makes one access, and ends by it or by the call after it.
+                let child = unsafe { fork() };
+                if child == 0 {
+                    let value = cell.load(Relaxed) as i32;
+                    _exit(value);
+                }
+                let mut status = 0;
+                // SAFETY: of the process's own child, and the place is this function's.
+                let waited = unsafe { waitpid(child, &raw mut status, 0) };
+                println!("\nchild ended by signal {}", status & 0x7f);
+                assert_eq!(waited, child);
+            }
+            Ok(w.barrier()?)
+        }),
         "segv" => {
             run(|_| Ok(()));
             let nowhere = std::ptr::null::<u8>();
@@ -144,29 +180,37 @@ fn a_process_of_its_own() {
 }
 
 /// Nodes copy one number to the other, and the other way round, by one instruction that needs both.
+pub fn swaps(w: &mut Worker<'_>) -> dhole::Result<()> {
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 1)?))?;
+    let node = w.node().index();
+    let of = |row: usize| rows.row(row).cells(w)[0].as_ptr();
+    let (from, to) = (of(node % 2), of(1 - node % 2));
+    for _ in 0..200 {
+        // SAFETY: both are numbers that are mapped, aligned and only accessed as atomics are: by
+        // instructions of which each number's part is one access.
+        unsafe {
+            std::arch::asm!("movsq", inout("rsi") from => _, inout("rdi") to => _,
+                options(nostack, preserves_flags));
+        }
+    }
+    Ok(w.barrier()?)
+}
+
 fn swap_two(nodes: usize, simulated: bool) {
     let config = Config::nodes(nodes).memory(MemorySettings::default());
-    let program = |w: &mut Worker<'_>| {
-        let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 1)?))?;
-        let node = w.node().index();
-        let of = |row: usize| rows.row(row).cells(w)[0].as_ptr();
-        let (from, to) = (of(node % 2), of(1 - node % 2));
-        for _ in 0..200 {
-            // SAFETY: both are numbers that are mapped, aligned and only accessed as atomics are:
-            // by instructions of which each number's part is one access.
-            unsafe {
-                std::arch::asm!("movsq", inout("rsi") from => _, inout("rdi") to => _,
-                    options(nostack, preserves_flags));
-            }
-        }
-        Ok(w.barrier()?)
-    };
     let settings = dhole::sim::Settings::fixed_cost(nodes);
     let ended = match simulated {
-        true => config.simulate(settings, program),
-        false => config.run(program),
+        true => config.simulate(settings, swaps),
+        false => config.run(swaps),
     };
     ended.expect("a run");
+}
+
+#[test]
+fn so_do_processes_that_need_the_same_two_minipages() {
+    for nodes in 2..=4 {
+        assert_eq!(cluster::succeeds(nodes, "swaps"), ["value ()"]);
+    }
 }
 
 #[test]

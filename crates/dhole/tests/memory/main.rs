@@ -5,6 +5,7 @@
 mod cluster;
 mod ending;
 mod globals;
+mod killed;
 mod litmus;
 mod programs;
 mod sync;
@@ -292,6 +293,35 @@ fn references_of_another_run_are_refused() {
         matches!(refused, Err(MemoryError::Foreign { .. })),
         "{refused:?}"
     );
+}
+
+#[test]
+fn a_reference_to_numbers_of_another_size_is_refused() {
+    let run = config(1).run(|w| {
+        let rows = memory::alloc_rows::<u32>(w, 4, 16)?;
+        rows.row(1).cells(w)[0].store(1, Relaxed);
+        // SAFETY: references of all numbers are an address and a length, of which all values are
+        // tested when they are used.
+        let [forged, other] = [1, 2].map(|row| unsafe {
+            std::mem::transmute::<memory::SharedRow<u32>, memory::SharedRow<u64>>(rows.row(row))
+        });
+        let refused = forged.try_cells(w).map(<[_]>::len);
+        assert!(
+            matches!(
+                refused,
+                Err(MemoryError::Mixed {
+                    size: 8,
+                    used: 4,
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+        // Where this node has used no number yet the first that it uses is right.
+        assert!(other.try_cells(w).is_ok() && rows.row(2).try_cells(w).is_err());
+        Ok(rows.row(1).cells(w)[0].load(Relaxed))
+    });
+    assert_eq!(run.expect("a run").value, 1);
 }
 
 #[test]

@@ -1,20 +1,40 @@
 //! What the started processes do.
 
-use crate::{config, sync, threads};
+use std::fmt::Debug;
+
+use dhole::{RunError, Worker};
+
+use crate::{config, ending, killed, litmus, sync, threads};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
-    let run = match name {
-        "increments" => config(1).run(|w| threads::increments(w, 2)),
-        "starts" => config(1).run(sync::starts),
-        "under a lock" => config(1).run(|w| sync::increments_under_a_lock(w, 3)),
-        other => panic!("there is no program {other}"),
-    };
-    match run {
-        Ok(run) => {
-            println!("=> value {}", run.value);
-            0
+    match name {
+        "increments" => says(|w| threads::increments(w, 2)),
+        "starts" => says(sync::starts),
+        "under a lock" => says(|w| sync::increments_under_a_lock(w, 3)),
+        "swaps" => says(ending::swaps),
+        "killed in memory" => says(killed::in_memory),
+        "killed at locks" => says(killed::at_locks),
+        "litmus" => {
+            let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");
+            let rounds = rounds.parse().expect("a number of rounds");
+            let run = config(1).run(|w| litmus::everything(w, rounds));
+            ends(run.map(|run| run.value.iter().for_each(|line| println!("=> {line}"))))
         }
+        other => panic!("there is no program {other}"),
+    }
+}
+
+fn says<R: Send + Debug>(
+    program: impl for<'id> Fn(&mut Worker<'id>) -> dhole::Result<R> + Sync,
+) -> i32 {
+    let run = config(1).run(program);
+    ends(run.map(|run| println!("=> value {:?}", run.value)))
+}
+
+fn ends(ended: Result<(), RunError>) -> i32 {
+    match ended {
+        Ok(()) => 0,
         Err(error) => {
             println!("=> {error}");
             1

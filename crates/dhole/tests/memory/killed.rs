@@ -1,0 +1,94 @@
+//! A process is killed while it manages, owns or acquires memory: the others end, and say why.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use dhole::memory::{self, sync, threads::ThreadError};
+use dhole::{CallSite, Result, Worker};
+
+use crate::cluster;
+
+/// Which node is to die, and after how many microseconds.
+const VICTIM: &str = "DHOLE_TEST_VICTIM";
+
+/// The process is killed after this time, wherever it is then.
+fn dies_soon(w: &Worker<'_>) {
+    let said = std::env::var(VICTIM).expect("a victim");
+    let (victim, after) = said.split_once(' ').expect("a node and a time");
+    if w.node().index().to_string() != victim {
+        return;
+    }
+    let after = Duration::from_micros(after.parse().expect("a time"));
+    std::thread::spawn(move || {
+        // When it dies is the test's own, and means nothing.
+        std::thread::sleep(after);
+        let own = rustix::process::getpid();
+        let _killed = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+    });
+}
+
+/// Nodes take a number away from each other for ever. Node 0 manages it.
+pub fn in_memory(w: &mut Worker<'_>) -> Result<()> {
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 4, 8)?))?;
+    w.barrier()?;
+    dies_soon(w);
+    let cells: Vec<_> = (0..4).map(|row| &rows.row(row).cells(w)[0]).collect();
+    loop {
+        cells.iter().for_each(|cell| _ = cell.fetch_add(1, Relaxed));
+    }
+}
+
+/// Nodes take a lock away from each other for ever, and wait at a barrier.
+pub fn at_locks(w: &mut Worker<'_>) -> Result<()> {
+    w.barrier()?;
+    dies_soon(w);
+    let site = CallSite::caller();
+    let forever = || -> std::result::Result<(), ThreadError> {
+        loop {
+            for key in 0..4 {
+                sync::lock(key, site)?;
+                sync::unlock(key)?;
+            }
+            sync::barrier(5, 3, site)?;
+        }
+    };
+    Ok(forever()?)
+}
+
+/// The words of each node that is left, and its exit code.
+fn left(program: &str, victim: usize, after_us: u64) -> Vec<(Option<i32>, String)> {
+    let also = |_| vec![(VICTIM.to_owned(), format!("{victim} {after_us}"))];
+    let ended = cluster::run_with(3, program, also);
+    let (killed, left): (Vec<_>, Vec<_>) = ended
+        .into_iter()
+        .enumerate()
+        .partition(|(node, _)| *node == victim);
+    assert!(killed.iter().all(|(_, ended)| ended.code.is_none()));
+    let words = left.into_iter().map(|(_, ended)| (ended.code, ended.all));
+    words.collect()
+}
+
+#[test]
+fn an_access_that_needs_a_killed_node_names_node_and_address() {
+    // Node 0 manages; the others own and acquire in turn.
+    for (victim, after_us) in [(0, 300), (1, 2_000), (2, 900), (0, 9_000)] {
+        for (code, words) in left("killed in memory", victim, after_us) {
+            assert_eq!(code, Some(70), "{victim} after {after_us}: {words}");
+            assert!(words.contains("writing memory at 0x"), "{words}");
+            assert!(
+                words.contains(&format!("node {victim} was lost")),
+                "{words}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_waits_for_a_killed_node_gets_an_error() {
+    for (victim, after_us) in [(0, 700), (1, 4_000), (2, 1_500)] {
+        for (code, words) in left("killed at locks", victim, after_us) {
+            assert_eq!(code, Some(1), "{victim} after {after_us}: {words}");
+            assert!(words.contains(&format!("node {victim}")), "{words}");
+        }
+    }
+}
