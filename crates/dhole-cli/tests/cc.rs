@@ -174,7 +174,7 @@ fn mistakes_are_named_with_address_block_and_reason() {
     let output = checked(run(shared(), 2, &["full"]));
     let printed = text(&output.stdout);
     assert!(
-        printed.starts_with("blocks 31 of 2: Cannot allocate memory\n"),
+        printed.starts_with("blocks 127 of 2: Cannot allocate memory\n"),
         "{printed}"
     );
     assert!(

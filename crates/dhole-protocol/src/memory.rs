@@ -144,7 +144,7 @@ impl Millipage {
     /// show. Each node manages an equal part of it.
     ///
     /// # Panics
-    /// When there is not a page for each node, no view, or a view is larger than 2^36 bytes.
+    /// When there is not a page for each node, no view, or a view is larger than 2^38 bytes.
     pub fn new(me: NodeId, nodes: usize, object_bytes: u64, views: u64) -> Millipage {
         let window_bytes = first_of_page(object_bytes / nodes as u64);
         let fits = window_bytes > 0 && object_bytes <= 1 << VIEW_BITS;

@@ -7,6 +7,7 @@ use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
     Accessed, MOST_PREFETCHES, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind,
     MemoryMessage, MemoryOperation, Millipage, Minipage, MinipageRun, Permission, RequestState,
+    VIEW_BITS,
 };
 
 use MemoryKind::{Ack, Data, Dropped, Forward, Gone, Grant, Invalidate, Invalidated, Request};
@@ -192,10 +193,10 @@ fn what_is_freed_is_gone_for_all_and_what_never_was_is_too() {
         assert_eq!(pack.run(0, at, operation), []);
     }
     // Another view; another page; no node's part of the memory; no view at all.
-    for nowhere in [at | (3 << 36), at + 4096] {
+    for nowhere in [at | (3 << VIEW_BITS), at + 4096] {
         assert_eq!(pack.run(1, nowhere, Read), [(1, 0, Request), (0, 1, Gone)]);
     }
-    for nowhere in [(1 << 30) + 4096, at | (16 << 36), u64::MAX] {
+    for nowhere in [(1 << 30) + 4096, at | (16 << VIEW_BITS), u64::MAX] {
         assert_eq!(pack.run(1, nowhere, Write), []);
     }
     assert!(pack.nodes.iter().all(Millipage::is_at_rest));

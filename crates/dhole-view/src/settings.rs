@@ -30,7 +30,7 @@ impl MemorySettings {
     /// Most views.
     pub const MOST_VIEWS: usize = 256;
     /// Most bytes.
-    pub const MOST_BYTES: u64 = 64 << 30;
+    pub const MOST_BYTES: u64 = 256 << 30;
     /// The log2 of the addresses that all nodes of a process have together.
     const ADDRESS_BITS: u32 = 45;
 

@@ -7,7 +7,7 @@ pub const MINIPAGE_PAGE: u64 = 4096;
 
 /// The log2 of the bytes of a view: an address is the number of a view, and behind it an offset in
 /// the memory object that all views show.
-pub const VIEW_BITS: u32 = 36;
+pub const VIEW_BITS: u32 = 38;
 
 /// Most bytes of a minipage.
 pub const MOST_MINIPAGE_BYTES: u32 = 64 << 20;
