@@ -5,7 +5,9 @@
 //! tested and the access made together. That a permission is taken away is a step of its own where
 //! a machine does anything before it.
 
+mod explore;
 mod findings;
+mod holding;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,11 +17,15 @@ use dhole_protocol::memory::{
     Accessed, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Permission,
     RequestState,
 };
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
 use crate::model::Sealed;
 
+pub use explore::MemoryFound;
 pub use findings::{MemoryBug, MemoryFault, MemorySight};
+
+/// Most minipages of a program.
+const MOST_MINIPAGES: usize = 2;
 
 /// Bytes of the memory object: a page for each of up to four nodes.
 const OBJECT: u64 = 4 << 12;
@@ -37,6 +43,10 @@ pub enum MemoryOp {
     Push(usize),
     /// Frees it.
     Free(usize),
+    /// Holds it, to read it or to write.
+    Hold(usize, bool),
+    /// Holds it no more. A thread that held it to write has written it.
+    Release(usize, bool),
 }
 
 /// A program over minipages.
@@ -66,6 +76,8 @@ struct Thread {
     phase: Phase,
     /// It has gone on once without its access. A live node sees to it that this ends.
     slow: bool,
+    /// Of each minipage that it holds the number of its last write.
+    held: [Option<u8>; MOST_MINIPAGES],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -430,6 +442,9 @@ impl Step<'_> {
             MemoryOp::Read(_) => self.asks(at, number, MemoryOperation::Read),
             MemoryOp::Write(_) => self.asks(at, number, MemoryOperation::Write),
             MemoryOp::Free(_) => self.asks(at, number, MemoryOperation::Free),
+            MemoryOp::Hold(_, false) => self.asks(at, number, MemoryOperation::Read),
+            MemoryOp::Hold(_, true) => self.asks(at, number, MemoryOperation::Write),
+            MemoryOp::Release(_, writes) => self.releases(at, number, writes),
             MemoryOp::Prefetch(_) => {
                 self.at(at, |node, out| {
                     let read = MemoryOperation::Read;
@@ -462,6 +477,7 @@ impl Step<'_> {
                 self.moment.latest[of].0 = value;
                 self.node(at, |node| node.copies[of].1 = value);
             }
+            MemoryOp::Hold(_, writes) => return self.holds(at, number, writes),
             _ => return false,
         }
         self.over(at, number);
@@ -529,7 +545,9 @@ fn minipage(op: MemoryOp) -> usize {
         | MemoryOp::Write(of)
         | MemoryOp::Prefetch(of)
         | MemoryOp::Push(of)
-        | MemoryOp::Free(of) => of,
+        | MemoryOp::Free(of)
+        | MemoryOp::Hold(of, _)
+        | MemoryOp::Release(of, _) => of,
     }
 }
 
@@ -586,81 +604,6 @@ impl MemoryModel {
         let sound = rests && (0..self.managers.len()).all(agrees);
         (!sound).then_some(MemoryFault::WrongCopies)
     }
-
-    /// Whether a moment shows this.
-    fn shows(&self, moment: &Moment, sight: MemorySight) -> bool {
-        let mut nodes = moment.nodes.iter().zip(&self.nodes);
-        nodes.any(|(node, ops)| {
-            // Minipages for which threads wait, and whether to write them.
-            let waits = |thread: &Thread, ops: &Vec<MemoryOp>| match thread.phase {
-                Phase::Waits { .. } => Some(ops[thread.done]),
-                _ => None,
-            };
-            let threads = || node.threads.iter().zip(ops);
-            let waiting: Vec<MemoryOp> = threads()
-                .filter_map(|(thread, ops)| waits(thread, ops))
-                .collect();
-            let has = |op: &MemoryOp, least| node.copies[minipage(*op)].0 >= least;
-            match sight {
-                MemorySight::QueueOfTwo => node.machine.longest_queue() >= 2,
-                MemorySight::UpgradeLostCopy => waiting.iter().any(|op| {
-                    let of = minipage(*op);
-                    node.upgrading & (1 << of) != 0 && node.copies[of].0 == Permission::Nothing
-                }),
-                MemorySight::ReadJoinedByWrite => {
-                    let reads = |op: &MemoryOp| matches!(op, MemoryOp::Read(_));
-                    let writes = |op: &MemoryOp| matches!(op, MemoryOp::Write(_));
-                    waiting.iter().any(reads) && waiting.iter().any(writes)
-                }
-                MemorySight::PushOntoRequest => waiting
-                    .iter()
-                    .any(|op| matches!(op, MemoryOp::Read(_)) && has(op, Permission::Read)),
-                MemorySight::PrefetchJoined => {
-                    let ahead = |op: &MemoryOp| node.prefetched & (1 << minipage(*op)) != 0;
-                    waiting.iter().any(ahead)
-                }
-                MemorySight::FreeAgainstRequest => threads().any(|(thread, ops)| {
-                    let woken = matches!(thread.phase, Phase::Woken { .. });
-                    let address = |op: &MemoryOp| self.address(minipage(*op));
-                    let state = |op| node.machine.state(address(op));
-                    woken && ops.get(thread.done).map(state) == Some(RequestState::Gone)
-                }),
-            }
-        })
-    }
-
-    /// Takes every step from every state, until the first fault.
-    pub fn explore(self) -> MemoryFound {
-        let end = HasDiscoveries::AnyFailures;
-        let checker = self.checker().threads(2).finish_when(end);
-        let checker = checker.spawn_dfs().join();
-        let discoveries = checker.discoveries();
-        let fault = MemoryFault::ALL.into_iter().find_map(|fault| {
-            let path = discoveries.get(fault.property())?;
-            let mut way = String::new();
-            for (number, action) in path.clone().into_actions().iter().enumerate() {
-                way += &format!("{number:4} {action:?}\n");
-            }
-            Some((fault, format!("{way}{:?}", path.last_state())))
-        });
-        let seen = MemorySight::ALL.into_iter();
-        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
-        MemoryFound {
-            states: checker.unique_state_count(),
-            fault,
-            seen: seen.collect(),
-        }
-    }
-}
-
-/// The result of an exploration.
-pub struct MemoryFound {
-    /// Different states.
-    pub states: usize,
-    /// The property that fails, with the way to it.
-    pub fault: Option<(MemoryFault, String)>,
-    /// What was seen in some run.
-    pub seen: Vec<MemorySight>,
 }
 
 impl Model for MemoryModel {
@@ -680,13 +623,18 @@ impl Model for MemoryModel {
                 (Permission::Write, 0)
             };
             let copies = self.managers.iter().enumerate().map(copy).collect();
-            let (done, phase, slow) = (0, Phase::Computes, false);
+            let thread = Thread {
+                done: 0,
+                phase: Phase::Computes,
+                slow: false,
+                held: [None; MOST_MINIPAGES],
+            };
             Node {
                 machine,
                 copies,
                 commands: VecDeque::new(),
                 came: None,
-                threads: vec![Thread { done, phase, slow }; self.nodes[me].len()],
+                threads: vec![thread; self.nodes[me].len()],
                 prefetched: 0,
                 upgrading: 0,
             }
@@ -728,7 +676,9 @@ impl Model for MemoryModel {
                 if goes_on {
                     actions.push(Happening::Compute(at, number, true));
                 }
-                if goes_on && matches!(thread.phase, Phase::Woken { .. }) && !thread.slow {
+                let holds = matches!(op, MemoryOp::Hold(..));
+                let is_woken = matches!(thread.phase, Phase::Woken { .. });
+                if goes_on && is_woken && !thread.slow && !holds {
                     actions.push(Happening::Compute(at, number, false));
                 }
             }
@@ -785,6 +735,7 @@ impl Model for MemoryModel {
                 MemorySight::FreeAgainstRequest => {
                     |it, m| it.shows(m, MemorySight::FreeAgainstRequest)
                 }
+                MemorySight::HeldBack => |it, m| it.shows(m, MemorySight::HeldBack),
             }
         };
         let faults = MemoryFault::ALL.into_iter();

@@ -1,6 +1,8 @@
 //! Raw memory: every run of small programs over Millipage's machines.
 
-use conformance::model::memory::MemoryOp::{self, Free, Prefetch, Push, Read, Write};
+use conformance::model::memory::MemoryOp::{
+    self, Free, Hold, Prefetch, Push, Read, Release, Write,
+};
 use conformance::model::memory::{MemoryBug, MemoryFault, MemoryModel, MemorySight};
 
 /// A program of nodes, each of threads; the minipages have these managers.
@@ -89,6 +91,34 @@ fn three_nodes_share_one_minipage() {
 }
 
 #[test]
+fn what_a_thread_holds_stays() {
+    let writes: &[MemoryOp] = &[Hold(0, true), Release(0, true)];
+    let reads: &[MemoryOp] = &[Hold(0, false), Release(0, false)];
+    let held = [MemorySight::HeldBack];
+    sound(program(&[0], [&[writes], &[reads], &[reads]]), &held);
+    sound(program(&[0], [&[writes], &[writes], &[&[Read(0)]]]), &held);
+    sound(program(&[0], [&[reads, reads], &[writes]]), &held);
+    // Several are held in the order of their addresses, whatever order that is.
+    let two: &[MemoryOp] = &[
+        Hold(0, true),
+        Hold(1, true),
+        Release(1, true),
+        Release(0, true),
+    ];
+    let both: &[MemoryOp] = &[
+        Hold(0, false),
+        Hold(1, true),
+        Release(0, false),
+        Release(1, true),
+    ];
+    sound(program(&[0, 1], [&[two], &[both]]), &held);
+    sound(program(&[1, 0], [&[two], &[both]]), &held);
+    let others: &[MemoryOp] = &[Push(0)];
+    sound(program(&[0], [&[writes, others], &[reads]]), &held);
+    sound(program(&[0], [&[&[Free(0)]], &[writes]]), &held);
+}
+
+#[test]
 fn two_requests_wait_for_one_minipage() {
     let writes: &[&[MemoryOp]] = &[&[Write(0)]];
     sound(
@@ -131,6 +161,8 @@ fn planted_bugs_are_caught() {
     caught(MemoryBug::ForgetPrefetch, MemoryFault::Refused, ahead);
     let together = program(&[0], [&[&[Write(0)]], &[&[Read(0)], &[Read(0)]]]);
     caught(MemoryBug::WakeOne, MemoryFault::Stuck, together);
+    let holds = program(&[0], [&[&[Hold(0, false), Release(0, false)]], both]);
+    caught(MemoryBug::ReleaseEarly, MemoryFault::NotAlone, holds);
     let frees = program(&[0], [reads, &[&[Write(0), Free(0)]]]);
     caught(MemoryBug::FreeWithCopy, MemoryFault::WrongFree, frees);
 }

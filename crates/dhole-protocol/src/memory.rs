@@ -35,6 +35,7 @@
 //! ```
 
 mod command;
+mod hold;
 mod holder;
 mod manager;
 mod message;
@@ -47,11 +48,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use dhole_model::NodeId;
 
 use crate::error::ProtocolError;
+use hold::Hold;
 use manager::Managed;
 use minipage::{first_of_page, offset_of};
 use table::Table;
 
 pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
+pub use hold::HoldRefusal;
 pub use message::{MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
 pub use table::{MinipageRefusal, MinipageRun};
@@ -78,6 +81,10 @@ pub struct Millipage {
     managed: BTreeMap<u64, Managed>,
     /// What the threads of this node may do, by the addresses of minipages; nothing elsewhere.
     held: BTreeMap<u64, Held>,
+    /// Where those lie in the memory object, with their bytes: no two have some in common.
+    places: BTreeMap<u64, u32>,
+    /// Those that threads hold, by their addresses.
+    holds: BTreeMap<u64, Hold>,
     /// What this node has asked for, by the addresses of pages.
     asked: BTreeMap<u64, Asked>,
     /// How many of those no thread waits for.
@@ -160,6 +167,8 @@ impl Millipage {
             table: Table::new(start..start + window_bytes, views),
             managed: BTreeMap::new(),
             held: BTreeMap::new(),
+            places: BTreeMap::new(),
+            holds: BTreeMap::new(),
             asked: BTreeMap::new(),
             prefetches: 0,
             pushing: BTreeSet::new(),
@@ -446,6 +455,7 @@ impl Millipage {
     pub fn is_at_rest(&self) -> bool {
         let works = |managed: &Managed| managed.copies_at_rest().is_none();
         self.asked.is_empty()
+            && self.holds.is_empty()
             && self.pushing.is_empty()
             && self.prefetches == 0
             && !self.managed.values().any(works)

@@ -394,3 +394,38 @@ fn a_request_competes_if_another_operation_on_its_minipage_is_under_way() {
     }
     assert_eq!(seen, [(1, 0), (2, 1), (3, 1)]);
 }
+
+/// A manager that lies gives a node two minipages with bytes in common, seen through two views: one
+/// of them may be held.
+#[test]
+fn minipages_that_overlap_are_refused() {
+    let (manager, reader) = (NodeId(0), NodeId(1));
+    let mut node = Millipage::new(reader, 2, 1 << 20, 4);
+    let mut out = Vec::new();
+    for (view, offset, refused) in [
+        (0, 64, false),
+        (1, 100, true),
+        (2, 129, false),
+        (3, 3, true),
+    ] {
+        let at = (view << VIEW_BITS) | offset;
+        out.clear();
+        node.access(at, MemoryOperation::Read, true, &mut out);
+        let Some(MemoryCommand::Send { message, .. }) = out.pop() else {
+            panic!("it asks");
+        };
+        let message = MemoryMessage {
+            kind: Data,
+            number: 1,
+            minipage: Minipage {
+                at,
+                bytes: 65 - view as u32,
+            },
+            ..message
+        };
+        let payload = message.payload_bytes() as usize;
+        let taken = node.deliver(manager, message, payload, &mut out);
+        assert_eq!(taken.is_err(), refused, "{view}");
+        node.goes_on(at, &mut out);
+    }
+}

@@ -22,6 +22,12 @@ pub enum MemoryWaitError {
     /// More threads of the node would wait than there is room for.
     #[error("{MOST_WAITERS} threads of the node wait already")]
     Waiters,
+    /// The thread holds memory.
+    #[error(
+        "it was made within a closure that holds memory (SharedRow::read), where nothing can be \
+         waited for"
+    )]
+    Holds,
     /// The system refuses what is needed.
     #[error(transparent)]
     Refused(ProtocolError),
@@ -42,6 +48,8 @@ pub(crate) struct Body {
     pub thread: ThreadId,
     /// It is no worker of the node.
     is_beside: bool,
+    /// It runs a closure that holds memory, in which it does not wait.
+    pub holds: bool,
     /// A place on the stack of the body, which is above all that the body calls.
     frame: usize,
 }
@@ -134,6 +142,7 @@ pub(crate) fn run(runs: Runs<'_>, body: &mut dyn FnMut()) {
         link,
         thread,
         is_beside,
+        holds: false,
         frame,
     };
     BODIES.with_borrow_mut(|bodies| bodies.push(of));
@@ -150,24 +159,51 @@ pub(crate) fn run(runs: Runs<'_>, body: &mut dyn FnMut()) {
     std::hint::black_box(&mark);
 }
 
+/// Changes the body that calls this until it is dropped, by unwinding too.
+struct Changed(Body);
+
+impl Changed {
+    fn to(change: impl FnOnce(&mut Body)) -> Option<Changed> {
+        let before = Body::current()?;
+        let mut after = before;
+        change(&mut after);
+        replace(after);
+        Some(Changed(before))
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        replace(self.0);
+    }
+}
+
+/// Puts a body in place of the one of the same frame.
+fn replace(body: Body) {
+    BODIES.with_borrow_mut(|bodies| {
+        let mut own = bodies.iter_mut();
+        if let Some(of) = own.find(|it| it.frame == body.frame) {
+            *of = body;
+        }
+    });
+}
+
 /// Runs what another thread of its node is to do as that thread, within the body that this one
 /// runs.
 pub(crate) fn run_as<R>(thread: ThreadId, f: impl FnOnce() -> R) -> R {
-    let Some(body) = Body::current() else {
-        return f();
-    };
-    let is = |thread| {
-        BODIES.with_borrow_mut(|bodies| {
-            let mut own = bodies.iter_mut();
-            if let Some(of) = own.find(|it| it.frame == body.frame) {
-                of.thread = thread;
-            }
-        });
-    };
-    is(thread);
-    let value = f();
-    is(body.thread);
-    value
+    let _changed = Changed::to(|body| body.thread = thread);
+    f()
+}
+
+/// Runs a closure that holds memory.
+pub(crate) fn run_holding<R>(f: impl FnOnce() -> R) -> R {
+    let _changed = Changed::to(|body| body.holds = true);
+    f()
+}
+
+/// Whether this thread runs a closure that holds memory.
+pub(crate) fn holds() -> bool {
+    Body::current().is_some_and(|body| body.holds)
 }
 
 impl Body {

@@ -4,7 +4,7 @@
 use dhole_node::{AnnexOutbox, AnnexStep};
 use dhole_protocol::memory::sync::{ThreadAttempt, ThreadCommand, ThreadRefusal, ThreadSync};
 
-use crate::context::Body;
+use crate::context::{Body, MemoryWaitError};
 use crate::memory::Memory;
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
@@ -18,6 +18,9 @@ pub(crate) struct Here {
 impl Here {
     pub fn find() -> Result<Here, ThreadError> {
         let body = Body::current().ok_or(ThreadError::NoNode)?;
+        if body.holds {
+            return Err(MemoryWaitError::Holds.into());
+        }
         let memory = body.memory.cast();
         Ok(Here { body, memory })
     }

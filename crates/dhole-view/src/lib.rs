@@ -16,6 +16,7 @@
 //! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
+//! | `held` | rows as slices, held while a closure has them |
 //! | `here` | the thread that calls, of its node |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
 //! | `context` | which node a thread belongs to, and how it waits |
@@ -33,6 +34,7 @@ mod arena;
 mod catcher;
 mod context;
 mod fault;
+mod held;
 mod here;
 mod memory;
 mod node_sync;
@@ -46,6 +48,7 @@ mod thread_error;
 pub mod threads;
 mod waiters;
 
+pub use held::hold;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use program::{ProgramMemory, RawMemory};
 pub use settings::MemorySettings;

@@ -1,6 +1,8 @@
 //! A node's part of the memory: the protocol's machine, how its effects are carried out, and the
 //! threads that fault.
 
+mod hold;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -177,6 +179,8 @@ enum Faulted {
     Again,
     /// Nothing is allocated there.
     Gone,
+    /// It would wait within a closure that holds memory.
+    Holds,
     /// The system refuses what is needed.
     Refused(ProtocolError),
 }
@@ -460,6 +464,10 @@ impl Memory {
             false => RequestState::Over,
         };
         let waits = state == RequestState::Waits || is_kept && access.asked;
+        if waits && access.holds {
+            access.faulted = Faulted::Holds;
+            return AnnexStep::Over;
+        }
         if waits && effects.failed.is_none() {
             inside.waits.insert(thread, (address, operation));
             access.waited = true;
@@ -516,6 +524,7 @@ impl Faults for Memory {
         match faulted {
             Ok(Faulted::Again) => {}
             Ok(Faulted::Gone) => self.gives_up(place, writes, &"nothing is allocated there"),
+            Ok(Faulted::Holds) => self.gives_up(place, writes, &MemoryWaitError::Holds),
             Ok(Faulted::Refused(cause)) => self.gives_up(place, writes, &cause),
             Err(cause) => self.gives_up(place, writes, &cause),
         }
@@ -547,6 +556,8 @@ struct Access {
     asked: bool,
     /// It is counted as one that waits.
     counted: bool,
+    /// The thread runs a closure that holds memory.
+    holds: bool,
     waited: bool,
     /// The same instruction faulted there before, and nothing else did meanwhile.
     is_stuck: bool,
@@ -563,6 +574,7 @@ impl Access {
             begun: false,
             asked: false,
             counted: false,
+            holds: context::holds(),
             waited: false,
             is_stuck: false,
             faulted: Faulted::Again,

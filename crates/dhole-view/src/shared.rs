@@ -40,8 +40,24 @@ pub enum MemoryError {
         /// Bytes of a number before.
         used: u8,
     },
+    /// This node has used the numbers otherwise: as cells, where slices are wanted, or as slices.
+    #[error(
+        "numbers at {at:#x} as cells and as slices (SharedRow::read), which a node does not mix"
+    )]
+    Used {
+        /// The address.
+        at: u64,
+    },
+    /// A row to write has numbers in common with another one.
+    #[error("holding a row at {at:#x} and one at {other:#x}, which have numbers in common")]
+    Overlap {
+        /// The address of the first.
+        at: u64,
+        /// The address of the other.
+        other: u64,
+    },
     /// Nothing is allocated there, or no longer.
-    #[error("freeing memory at {at:#x}: nothing is allocated there, or no longer")]
+    #[error("using memory at {at:#x}: nothing is allocated there, or no longer")]
     Gone {
         /// The address.
         at: u64,
@@ -52,6 +68,18 @@ pub enum MemoryError {
 }
 
 impl IntoError for MemoryError {}
+
+/// How a node uses the numbers of a row. Cells may change at any time; slices do not, so the two do
+/// not meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Use {
+    Cells = 0,
+    Slices = SLICES,
+}
+
+/// The bit of a page's size that says that its numbers are used as slices.
+const SLICES: u8 = 1 << 7;
 
 /// How much of a run's memory a node has allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -283,7 +311,7 @@ impl<N: SharedNumber> SharedRow<N> {
     /// [`MemoryError`]: the run has no memory, or not this.
     pub fn try_cells<'id>(self, w: &Worker<'id>) -> Result<&'id [N::Atomic], MemoryError> {
         let memory = memory(w)?;
-        let cells = self.place(memory)?.cast::<N::Atomic>();
+        let cells = self.place(memory, Use::Cells)?.cast::<N::Atomic>();
         // SAFETY: so many bytes of the views lie there (`place`), as long as the memory is
         // borrowed, and are aligned for the atomic, by the test in `place`. Every pattern is an
         // atomic's (`SharedNumber`), and an atomic may be changed by others.
@@ -302,8 +330,8 @@ impl<N: SharedNumber> SharedRow<N> {
         }
     }
 
-    /// Where the row is in the views of the program.
-    fn place(self, memory: &Memory) -> Result<*mut u8, MemoryError> {
+    /// Where the row is in the views of the program, if it can be there.
+    fn tested(self, memory: &Memory) -> Result<*mut u8, MemoryError> {
         let size = size_of::<N>();
         let foreign = MemoryError::Foreign {
             at: self.at,
@@ -316,14 +344,30 @@ impl<N: SharedNumber> SharedRow<N> {
         let is_aligned = self.at.is_multiple_of(size as u64);
         let place = memory.arena.place_of(self.at, bytes);
         let place = place.filter(|_| is_aligned).ok_or(foreign)?;
-        match memory.sizes.claim(self.at, bytes, size as u8) {
-            Ok(()) => Ok(place.as_ptr()),
+        Ok(place.as_ptr())
+    }
+
+    /// Where the row is in the views of the program, for this use.
+    pub(crate) fn place(self, memory: &Memory, is_used: Use) -> Result<*mut u8, MemoryError> {
+        let place = self.tested(memory)?;
+        let size = size_of::<N>();
+        match memory
+            .sizes
+            .claim(self.at, self.len() * size, size as u8 | is_used as u8)
+        {
+            Ok(()) => Ok(place),
+            Err(used) if used & !SLICES == size as u8 => Err(MemoryError::Used { at: self.at }),
             Err(used) => Err(MemoryError::Mixed {
                 at: self.at,
                 size,
-                used,
+                used: used & !SLICES,
             }),
         }
+    }
+
+    /// Where it begins, by the protocol's addresses.
+    pub(crate) fn address(self) -> u64 {
+        self.at
     }
 
     /// Frees the minipage of the row, for all nodes, and waits until none has it any more. An
@@ -334,7 +378,7 @@ impl<N: SharedNumber> SharedRow<N> {
     /// [`MemoryError`]: it was freed before, say.
     pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
-        self.place(memory)?;
+        self.tested(memory)?;
         match memory.free(self.at)? {
             true => Ok(()),
             false => Err(MemoryError::Gone { at: self.at }),
@@ -348,7 +392,7 @@ impl<N: SharedNumber> SharedRow<N> {
     /// [`MemoryError`]
     pub fn prefetch(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
-        self.place(memory)?;
+        self.tested(memory)?;
         memory.acts(|machine, effects| {
             let read = MemoryOperation::Read;
             let _later: Accessed = machine.access(self.at, read, false, effects);
@@ -363,7 +407,7 @@ impl<N: SharedNumber> SharedRow<N> {
     /// [`MemoryError`]
     pub fn push(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
-        self.place(memory)?;
+        self.tested(memory)?;
         memory.acts(|machine, effects| machine.push(self.at, effects))?;
         Ok(())
     }

@@ -63,6 +63,53 @@
 //! }
 //! ```
 //!
+//! # Slices
+//!
+//! [`SharedRow::read`], [`SharedRow::write`] and [`hold`] lend rows as slices of plain numbers, of
+//! several rows at once. The node *holds* their minipages: no other node changes them before the
+//! closure is over.
+//!
+//! ```
+//! # use dhole::Config;
+//! # use dhole::memory::{self, MemorySettings};
+//! # let run = Config::nodes(2).memory(MemorySettings::default()).run(|w| {
+//! let rows = w.once(|w| Ok(memory::alloc_rows::<f64>(w, 3, 100)?))?;
+//! let [up, row, down] = [0, 1, 2].map(|row| rows.row(row));
+//! memory::hold(w, [up, down], [row], |[up, down], [row]| {
+//!     for ((number, up), down) in row.iter_mut().zip(up).zip(down) {
+//!         *number += (up + down) / 2.0 + 1.0;
+//!     }
+//! })?;
+//! # w.barrier()?;
+//! # let sum = row.read(w, |row| row[99])?;
+//! # w.barrier()?;
+//! # Ok(sum)
+//! # })?;
+//! # assert_eq!(run.value, 2.0);
+//! # Ok::<(), dhole::RunError>(())
+//! ```
+//!
+//! In the closure no thread waits, so it has no worker:
+//!
+//! ```compile_fail,E0499
+//! # use dhole::Worker;
+//! # use dhole::memory::SharedRow;
+//! fn program(w: &mut Worker<'_>, row: SharedRow<f64>) -> dhole::Result<()> {
+//!     row.write(w, |_| w.barrier())??; // error: `*w` is borrowed
+//!     Ok(())
+//! }
+//! ```
+//!
+//! and a slice does not leave it:
+//!
+//! ```compile_fail
+//! # use dhole::Worker;
+//! # use dhole::memory::SharedRow;
+//! fn first<'id>(w: &mut Worker<'id>, row: SharedRow<f64>) -> dhole::Result<&'id f64> {
+//!     Ok(row.read(w, |row| &row[0])?) // error: lifetime may not live long enough
+//! }
+//! ```
+//!
 //! # Limits
 //!
 //! Memory is not touched within a call of the runtime (an operation, an initialiser), and in a
@@ -76,6 +123,6 @@
 pub use dhole_view::{
     AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory,
     SharedCell, SharedNumber, SharedRow, SharedRows, alloc, alloc_chunks, alloc_contiguous,
-    alloc_rows, usage,
+    alloc_rows, hold, usage,
 };
 pub use dhole_view::{sync, threads};

@@ -31,6 +31,8 @@ pub enum MemoryBug {
     FreeWithCopy,
     /// A copy to read comes with the permission to write.
     InstallWritable,
+    /// A thread that holds a minipage has it taken away.
+    ReleaseEarly,
 }
 
 /// A property that fails.
@@ -88,17 +90,20 @@ pub enum MemorySight {
     PrefetchJoined,
     /// A minipage is freed while a request for it waits.
     FreeAgainstRequest,
+    /// A node's copy is wanted while one of its threads holds it.
+    HeldBack,
 }
 
 impl MemorySight {
     /// All of them.
-    pub const ALL: [MemorySight; 6] = [
+    pub const ALL: [MemorySight; 7] = [
         MemorySight::UpgradeLostCopy,
         MemorySight::QueueOfTwo,
         MemorySight::ReadJoinedByWrite,
         MemorySight::PushOntoRequest,
         MemorySight::PrefetchJoined,
         MemorySight::FreeAgainstRequest,
+        MemorySight::HeldBack,
     ];
 
     pub(super) fn property(self) -> &'static str {
@@ -109,6 +114,7 @@ impl MemorySight {
             MemorySight::PushOntoRequest => "a push meets a request",
             MemorySight::PrefetchJoined => "a prefetch is joined",
             MemorySight::FreeAgainstRequest => "a request meets a free",
+            MemorySight::HeldBack => "a copy that is held is wanted",
         }
     }
 }

@@ -9,6 +9,8 @@ use super::{Answer, Held, MOST_HELD, Millipage};
 
 type Taken = Result<(), &'static str>;
 
+const OVERLAPS: &str = "a minipage that has bytes in common with another one";
+
 impl Millipage {
     /// The copy at an address, if there is one.
     pub(super) fn held_at(&self, address: u64) -> Option<Held> {
@@ -19,14 +21,11 @@ impl Millipage {
 
     fn permit(&mut self, minipage: Minipage, permission: Permission, out: &mut impl MemoryEffects) {
         match permission {
-            Permission::Nothing => drop(self.held.remove(&minipage.at)),
-            _ => {
-                let held = Held {
-                    minipage,
-                    permission,
-                };
-                self.held.insert(minipage.at, held);
+            Permission::Nothing => {
+                self.held.remove(&minipage.at);
+                self.places.remove(&minipage.offset());
             }
+            _ => self.has(minipage, permission),
         }
         out.does(MemoryCommand::Permit {
             minipage,
@@ -36,12 +35,24 @@ impl Millipage {
 
     /// This node manages a minipage that nobody has used, and has its only copy.
     pub(super) fn holds_unused(&mut self, minipage: Minipage) {
-        let permission = Permission::Write;
+        self.has(minipage, Permission::Write);
+    }
+
+    /// This node has a copy of a minipage.
+    fn has(&mut self, minipage: Minipage, permission: Permission) {
         let held = Held {
             minipage,
             permission,
         };
         self.held.insert(minipage.at, held);
+        self.places.insert(minipage.offset(), minipage.bytes);
+    }
+
+    /// Whether a minipage has bytes in common with one of which this node has a copy.
+    fn overlaps(&self, minipage: Minipage) -> bool {
+        let end = minipage.offset() + u64::from(minipage.bytes);
+        let before = self.places.range(..end).next_back();
+        before.is_some_and(|(start, bytes)| start + u64::from(*bytes) > minipage.offset())
     }
 
     /// The copy of which the manager speaks.
@@ -72,6 +83,9 @@ impl Millipage {
             MemoryOperation::Write => Permission::Nothing,
             _ => Permission::Read,
         };
+        if self.defers(from, &message, kept)? {
+            return Ok(());
+        }
         if held.permission != kept {
             self.permit(minipage, kept, out);
         }
@@ -95,6 +109,9 @@ impl Millipage {
         out: &mut impl MemoryEffects,
     ) -> Taken {
         self.managed_copy(from, message.minipage)?;
+        if self.defers(from, &message, Permission::Nothing)? {
+            return Ok(());
+        }
         self.permit(message.minipage, Permission::Nothing, out);
         let kind = MemoryKind::Invalidated;
         self.send(from, MemoryMessage { kind, ..message }, out);
@@ -117,6 +134,9 @@ impl Millipage {
         let permission = match operation {
             MemoryOperation::Push if asker == from => {
                 if !has_copy {
+                    if self.overlaps(minipage) {
+                        return Err(OVERLAPS);
+                    }
                     if self.held.len() >= MOST_HELD {
                         return Err("more copies of minipages than a node keeps");
                     }
@@ -135,6 +155,9 @@ impl Millipage {
         self.answered(&message)?;
         if has_copy || from == self.me {
             return Err("bytes of a minipage of which there is a copy");
+        }
+        if self.overlaps(minipage) {
+            return Err(OVERLAPS);
         }
         out.does(MemoryCommand::Install(minipage));
         self.permit(minipage, permission, out);

@@ -5,6 +5,7 @@
 mod cluster;
 mod ending;
 mod globals;
+mod held;
 mod killed;
 mod litmus;
 mod programs;

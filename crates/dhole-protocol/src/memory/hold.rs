@@ -1,0 +1,127 @@
+//! Minipages that a thread holds: what would take them away waits until it does not any more.
+
+use dhole_model::NodeId;
+
+use super::Millipage;
+use super::command::{MemoryEffects, Permission};
+use super::message::{MemoryKind, MemoryMessage};
+use crate::error::ProtocolError;
+
+/// A minipage that threads of this node hold.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Hold {
+    readers: u32,
+    writers: u32,
+    /// What its manager wants meanwhile, which is one thing at a time.
+    deferred: Option<(NodeId, MemoryMessage)>,
+}
+
+/// Why bytes cannot be held.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum HoldRefusal {
+    /// The node may not read them, or not write them: it has to ask.
+    Lacks,
+    /// They are not all of one minipage.
+    Beyond,
+}
+
+impl Hold {
+    /// Whether what is held forbids that no more is left than this.
+    fn forbids(&self, left: Permission) -> bool {
+        let writes = self.writers > 0 && left < Permission::Write;
+        writes || self.readers > 0 && left < Permission::Read
+    }
+}
+
+impl Millipage {
+    /// A thread holds `bytes` bytes of a minipage from an address on, to read them or to write, if
+    /// the node may. Then no other node gets it, or gets it to write, before the
+    /// [release](Millipage::release). A thread that holds minipages waits only for those that lie
+    /// behind all of them: so of nodes that want the same ones one goes on.
+    ///
+    /// # Errors
+    /// [`HoldRefusal`]
+    pub fn hold(&mut self, address: u64, bytes: u64, writes: bool) -> Result<(), HoldRefusal> {
+        let needed = match writes {
+            true => Permission::Write,
+            false => Permission::Read,
+        };
+        let held = self.held_at(address);
+        let held = held.filter(|held| held.permission >= needed);
+        let minipage = held.ok_or(HoldRefusal::Lacks)?.minipage;
+        let end = minipage.at + u64::from(minipage.bytes);
+        let is_within = minipage.at <= address && address.checked_add(bytes) <= Some(end);
+        if !is_within {
+            return Err(HoldRefusal::Beyond);
+        }
+        let hold = self.holds.entry(minipage.at).or_default();
+        match writes {
+            true => hold.writers += 1,
+            false => hold.readers += 1,
+        }
+        Ok(())
+    }
+
+    /// A thread holds the minipage at an address no more.
+    ///
+    /// # Errors
+    /// What came of a message that has waited, as of [`deliver`](Millipage::deliver).
+    ///
+    /// # Panics
+    /// Unless it did.
+    pub fn release(
+        &mut self,
+        address: u64,
+        writes: bool,
+        out: &mut impl MemoryEffects,
+    ) -> Result<(), ProtocolError> {
+        let held = self.held_at(address);
+        let at = held.expect("a minipage that is held stays").minipage.at;
+        let hold = self.holds.get_mut(&at);
+        let hold = hold.expect("a minipage that is held");
+        match writes {
+            true => hold.writers -= 1,
+            false => hold.readers -= 1,
+        }
+        let deferred = hold.deferred.take();
+        if hold.readers + hold.writers == 0 {
+            self.holds.remove(&at);
+        }
+        let Some((from, message)) = deferred else {
+            return Ok(());
+        };
+        // Where another thread holds it still, it waits again.
+        let taken = match message.kind {
+            MemoryKind::Invalidate => self.take_invalidate(from, message, out),
+            _ => self.take_forward(from, message, out),
+        };
+        taken.map_err(|what| ProtocolError::BadMessage { from, what })?;
+        self.own_messages(out);
+        Ok(())
+    }
+
+    /// Whether a message waits until a thread does not hold a minipage: for models and tests.
+    #[doc(hidden)]
+    pub fn defers_any(&self) -> bool {
+        self.holds.values().any(|hold| hold.deferred.is_some())
+    }
+
+    /// Keeps a message that leaves no more than this of a minipage, if a thread holds more; whether
+    /// it is kept.
+    pub(super) fn defers(
+        &mut self,
+        from: NodeId,
+        message: &MemoryMessage,
+        left: Permission,
+    ) -> Result<bool, &'static str> {
+        let hold = self.holds.get_mut(&message.minipage.at);
+        let Some(hold) = hold.filter(|hold| hold.forbids(left)) else {
+            return Ok(false);
+        };
+        if hold.deferred.is_some() {
+            return Err("two operations on a minipage at once");
+        }
+        hold.deferred = Some((from, *message));
+        Ok(true)
+    }
+}

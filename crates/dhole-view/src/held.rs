@@ -1,0 +1,166 @@
+//! Rows as slices, which no other node changes while a closure has them.
+
+use dhole_node::Worker;
+use dhole_protocol::memory::{HoldRefusal, VIEW_BITS};
+
+use crate::context;
+use crate::memory::Memory;
+use crate::number::SharedNumber;
+use crate::shared::{MemoryError, SharedRow, Use, memory};
+
+/// A row that is held until this is dropped, by unwinding too.
+struct Held<'a> {
+    memory: &'a Memory,
+    address: u64,
+    writes: bool,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // Where the run has ended nobody waits for it.
+        let _ends = self.memory.release(self.address, self.writes);
+    }
+}
+
+/// A row to be held: where it is, and whether to write it.
+struct Wanted {
+    address: u64,
+    bytes: u64,
+    writes: bool,
+}
+
+impl Wanted {
+    /// Where it begins in the memory object, which all views show.
+    fn offset(&self) -> u64 {
+        self.address & ((1 << VIEW_BITS) - 1)
+    }
+}
+
+/// Holds rows in the order of their places, which all nodes have alike, and runs `f` meanwhile.
+fn holding<R>(
+    memory: &Memory,
+    mut wanted: Vec<Wanted>,
+    f: impl FnOnce() -> R,
+) -> Result<R, MemoryError> {
+    wanted.sort_by_key(Wanted::offset);
+    for two in wanted.windows(2) {
+        let overlap = two[0].offset() + two[0].bytes > two[1].offset();
+        if overlap && (two[0].writes || two[1].writes) {
+            return Err(MemoryError::Overlap {
+                at: two[0].address,
+                other: two[1].address,
+            });
+        }
+    }
+    // All that have been held are released, in the other order, where one cannot be.
+    wanted.sort_by_key(|it| it.address);
+    let mut held: Vec<Held<'_>> = Vec::with_capacity(wanted.len());
+    for Wanted {
+        address,
+        bytes,
+        writes,
+    } in wanted
+    {
+        match memory.hold(address, bytes, writes)? {
+            Ok(()) => {}
+            Err(HoldRefusal::Lacks) => return Err(MemoryError::Gone { at: address }),
+            Err(HoldRefusal::Beyond) => {
+                let (at, len) = (address, bytes);
+                return Err(MemoryError::Foreign { at, len });
+            }
+        }
+        held.push(Held {
+            memory,
+            address,
+            writes,
+        });
+    }
+    Ok(context::run_holding(f))
+}
+
+impl<N: SharedNumber> SharedRow<N> {
+    /// Runs `f` with the numbers, which no node writes meanwhile. The row is fetched first, if this
+    /// node has no copy.
+    ///
+    /// In `f` no thread waits: not for other memory, nor by [`sync`](crate::sync); and it has no
+    /// worker. So nodes that hold memory never wait for each other. A node uses a row by slices, or
+    /// by [cells](SharedRow::cells).
+    ///
+    /// # Errors
+    /// [`MemoryError`]: nothing is allocated there, or the run has ended, say.
+    pub fn read<R>(self, w: &mut Worker<'_>, f: impl FnOnce(&[N]) -> R) -> Result<R, MemoryError> {
+        hold(w, [self], [], |[row], []| f(row))
+    }
+
+    /// Runs `f` with the numbers to write, of which no other node has a copy meanwhile. As
+    /// [`read`](SharedRow::read).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&mut [N]) -> R,
+    ) -> Result<R, MemoryError> {
+        hold(w, [], [self], |[], [row]| f(row))
+    }
+
+    fn wanted(self, writes: bool) -> Wanted {
+        Wanted {
+            address: self.address(),
+            bytes: (self.len() * size_of::<N>()) as u64,
+            writes,
+        }
+    }
+}
+
+/// Runs `f` with the numbers of several rows: some to read, and some to write. They are held all
+/// together. As [`SharedRow::read`].
+///
+/// # Errors
+/// As there; [`MemoryError::Overlap`]: a row to write is, or meets, another one.
+pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
+    w: &mut Worker<'_>,
+    reads: [SharedRow<N>; READS],
+    writes: [SharedRow<N>; WRITES],
+    f: impl FnOnce([&[N]; READS], [&mut [N]; WRITES]) -> R,
+) -> Result<R, MemoryError> {
+    let memory = memory(w)?;
+    for row in reads.iter().chain(&writes) {
+        row.place(memory, Use::Slices)?;
+    }
+    let wanted = reads.iter().map(|row| row.wanted(false));
+    let wanted = wanted.chain(writes.iter().map(|row| row.wanted(true)));
+    let place = |row: SharedRow<N>| {
+        let place = row.place(memory, Use::Slices);
+        place.expect("a row that was tested").cast::<N>()
+    };
+    let (reads, writes) = (
+        reads.map(|row| (place(row), row)),
+        writes.map(|row| (place(row), row)),
+    );
+    holding(memory, wanted.collect(), || {
+        // SAFETY: see `numbers`; rows to write overlap none of the others (`holding`), and `w` is
+        // borrowed mutably, so no other closure of this node has one of them.
+        let reads = reads.map(|(place, row)| unsafe { numbers(place, row.len()) });
+        let writes =
+            writes.map(|(place, row)| unsafe { std::slice::from_raw_parts_mut(place, row.len()) });
+        f(reads, writes)
+    })
+}
+
+/// The numbers of a row that is held.
+///
+/// # Safety
+/// The row is held for 'a, as long as which the worker is borrowed, and `place` is its place in the
+/// views of the program.
+///
+/// While a row is held no other node writes it, and its bytes lie within its minipage
+/// (`Millipage::hold`). No two minipages of which a node has copies have bytes in common, so none
+/// that comes meanwhile has some of these. The threads of this node use the page by slices alone
+/// (`Sizes`), which only a worker has, and to write them it is borrowed mutably. Every pattern is a
+/// number (`SharedNumber`).
+unsafe fn numbers<'a, N: SharedNumber>(place: *mut N, len: usize) -> &'a [N] {
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(place, len) }
+}

@@ -1,0 +1,131 @@
+//! Holding minipages, so that what would take them away waits.
+
+use dhole_node::{AnnexOutbox, AnnexStep};
+use dhole_protocol::memory::{HoldRefusal, MemoryOperation, RequestState};
+
+use super::{Inside, Memory, waits_for};
+use crate::context::{self, MemoryWaitError};
+
+/// Bytes that a thread wants to hold.
+struct Wanted {
+    thread: usize,
+    address: u64,
+    bytes: u64,
+    writes: bool,
+    asked: bool,
+    counted: bool,
+}
+
+impl Memory {
+    /// Holds bytes of a minipage, and waits until this node may have them.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError`]; [`HoldRefusal`], where [`Lacks`](HoldRefusal::Lacks) says that nothing
+    /// is allocated there.
+    pub fn hold(
+        &self,
+        address: u64,
+        bytes: u64,
+        writes: bool,
+    ) -> Result<Result<(), HoldRefusal>, MemoryWaitError> {
+        if context::holds() {
+            return Err(MemoryWaitError::Holds);
+        }
+        let mut wanted = Wanted {
+            thread: context::own_number(),
+            address,
+            bytes,
+            writes,
+            asked: false,
+            counted: false,
+        };
+        let mut held = Ok(Err(HoldRefusal::Lacks));
+        context::wait(self.threads(), waits_for(address), &mut |out| {
+            let step = self.hold_step(&mut wanted, out);
+            let inside = &mut *self.lock();
+            inside.waits.remove(&wanted.thread);
+            let Some(ended) = step else {
+                let operation = operation(writes);
+                inside.waits.insert(wanted.thread, (address, operation));
+                return AnnexStep::Waits;
+            };
+            held = ended;
+            AnnexStep::Over
+        })?;
+        held
+    }
+
+    /// Takes a step; what came of it, if it is over.
+    fn hold_step(
+        &self,
+        wanted: &mut Wanted,
+        out: &mut AnnexOutbox<'_>,
+    ) -> Option<Result<Result<(), HoldRefusal>, MemoryWaitError>> {
+        let Inside { machine, kept, .. } = &mut *self.lock();
+        let Wanted {
+            address,
+            bytes,
+            writes,
+            ..
+        } = *wanted;
+        let mut effects = self.effects(&[], out);
+        loop {
+            let held = machine.hold(address, bytes, writes);
+            if held != Err(HoldRefusal::Lacks) {
+                // What came of its request is acknowledged now that it is held.
+                if wanted.asked {
+                    machine.goes_on(address, &mut effects);
+                }
+                return Some(Ok(held));
+            }
+            // A thread that keeps the page until its instruction is over has asked for it.
+            if kept
+                .iter()
+                .any(|kept| waits_for(kept.page) == waits_for(address))
+            {
+                return None;
+            }
+            if wanted.asked {
+                let state = machine.state(address);
+                if state == RequestState::Waits {
+                    return None;
+                }
+                machine.goes_on(address, &mut effects);
+                // Otherwise it came to read, for another thread, or was lost again.
+                if state == RequestState::Gone {
+                    return Some(Ok(held));
+                }
+            }
+            wanted.asked = true;
+            machine.access(address, operation(writes), true, &mut effects);
+            if !wanted.counted {
+                wanted.counted = true;
+                effects.out.work.faults += 1;
+                match writes {
+                    true => effects.out.write_faults += 1,
+                    false => effects.out.read_faults += 1,
+                }
+            }
+            if let Some(cause) = effects.failed.take() {
+                return Some(Err(MemoryWaitError::Refused(cause)));
+            }
+        }
+    }
+
+    /// Holds them no more.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError`]
+    pub fn release(&self, address: u64, writes: bool) -> Result<(), MemoryWaitError> {
+        let mut released = Ok(());
+        self.acts(|machine, effects| released = machine.release(address, writes, effects))?;
+        released.map_err(MemoryWaitError::Refused)
+    }
+}
+
+fn operation(writes: bool) -> MemoryOperation {
+    match writes {
+        true => MemoryOperation::Write,
+        false => MemoryOperation::Read,
+    }
+}
