@@ -336,6 +336,8 @@ pub struct Node {
 pub enum Paper {
     /// Hu et al., "Run-Time Support for Distributed Sharing in Typed Languages"
     Dosa(Dosa),
+    /// Itzkovitz and Schuster, "MultiView and Millipage - Fine-Grain Sharing in Page-Based DSMs"
+    Multiview(Multiview),
 }
 
 /// `dhole paper dosa`.
@@ -378,8 +380,46 @@ pub struct Dosa {
 impl Dosa {
     /// The number of simulations at a time.
     pub fn jobs(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(cores, usize::from)
+        jobs(self.jobs)
+    }
+}
+
+/// The number of simulations at a time: that of the cores unless it is given.
+fn jobs(given: Option<u16>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    given.map_or_else(cores, usize::from)
+}
+
+/// `dhole paper multiview`.
+#[derive(Args)]
+pub struct Multiview {
+    /// Small inputs: less than a minute
+    #[arg(long)]
+    pub small: bool,
+
+    /// Only the simulated runs. Leaves out what is measured on this machine: today's columns of
+    /// Table 1, and figure 5
+    #[arg(long)]
+    pub simulated: bool,
+
+    /// The folder for tables and runs; a run that it has is not repeated [default: multiview, or
+    /// multiview-small]
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// The number of simulations at a time [default: the machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+
+    /// Measures operations between the nodes of a run: for the command itself
+    #[arg(long, hide = true)]
+    pub today: bool,
+}
+
+impl Multiview {
+    /// The number of simulations at a time.
+    pub fn jobs(&self) -> usize {
+        jobs(self.jobs)
     }
 }
 

@@ -36,6 +36,9 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Dosa(wanted)) => {
             paper::dosa(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
         }
+        Command::Paper(Paper::Multiview(wanted)) => {
+            paper::multiview::evaluate(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
+        }
         Command::Cc(wanted) => cc::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
         Command::Man { command } => printed(manual::page(command.as_deref())),
         Command::Completions { shell } => printed(manual::completions(shell)),

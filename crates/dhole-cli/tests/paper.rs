@@ -38,7 +38,15 @@ fn bench(script: &str) -> TempDir {
          printf run > $DHOLE_HELLO\n{script}\necho '{printed}'\n",
         ran.display()
     );
-    for program in ["sor", "barnes", "water-nsquared", "water-spatial"] {
+    for program in [
+        "sor",
+        "barnes",
+        "water-nsquared",
+        "water-spatial",
+        "is",
+        "lu",
+        "tsp",
+    ] {
         let path = folder.path().join(program);
         fs::write(&path, &script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -245,4 +253,60 @@ fn what_cannot_be_run_is_refused() {
         "{}",
         said(&output)
     );
+}
+
+/// `dhole paper multiview`, on simulated hosts only.
+fn multiview(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(folder.join("dhole"));
+    command
+        .args(["paper", "multiview", "--simulated"])
+        .args(words);
+    command.current_dir(folder).stderr(Stdio::piped());
+    spawned(&mut command).wait_with_output().unwrap()
+}
+
+#[test]
+fn multiview_s_tables_are_written_and_what_is_done_is_not_run_again() {
+    let folder = bench("[ -e $ran.on ] || case \"$*\" in *--unit*) exit 3;; esac");
+    let folder = folder.path();
+    let first = multiview(folder, &[]);
+    assert_eq!(first.status.code(), Some(1));
+    assert!(
+        said(&first).contains("2 of 80 runs failed"),
+        "{}",
+        said(&first)
+    );
+    // 5 programs on 4 numbers of hosts, with sweeps and without, and on 2 networks of today; LU
+    // without prefetch; WATER with 6 chunks and pages on 2 numbers of hosts, and once more without
+    // sweeps; 2 programs under 2 protocols; TSP with 3 other minipages, and without its push.
+    assert_eq!(runs(folder), 5 * (8 + 2) + 1 + 7 * 3 + 4 + 4);
+    fs::write(folder.join("ran.on"), "").unwrap();
+    let again = multiview(folder, &[]);
+    assert!(again.status.success(), "{}", said(&again));
+    assert_eq!(runs(folder), 80 + 2, "only what had failed ran again");
+    let page = fs::read_to_string(folder.join("multiview/multiview.md")).unwrap();
+    for part in [
+        "Table 1",
+        "Table 2",
+        "figure 5",
+        "figure 6, left",
+        "figure 6, right",
+        "figure 7",
+        "| set protection | 12 | 12.00 | 1.00 |",
+        "| SOR | a row, 256 bytes | 8388608 /  | 16 /  | 21 / 0 | - / 0 |",
+        "| SOR and IS are \"close to linear\": at least 7.0 of 8 | no |",
+        "| operations cost what Table 1 and section 4.2 say, within 15% | yes |",
+    ] {
+        assert!(page.contains(part), "{part} in\n{page}");
+    }
+    let small = multiview(folder, &["--small"]);
+    assert!(small.status.success());
+    let page = fs::read_to_string(folder.join("multiview-small/multiview.md")).unwrap();
+    assert!(
+        !page.contains("What holds"),
+        "the paper has no such numbers"
+    );
+    let json = fs::read_to_string(folder.join("multiview/multiview.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(80));
 }

@@ -4,6 +4,7 @@ mod cache;
 mod cell;
 mod figures;
 mod holds;
+pub mod multiview;
 mod published;
 mod results;
 mod tables;

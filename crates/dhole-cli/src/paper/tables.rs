@@ -356,7 +356,7 @@ fn of_table(page: &mut String, results: &Results<'_>, name: &str) {
     }
 }
 
-fn table(page: &mut String, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+pub fn table(page: &mut String, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     let _ = writeln!(page, "| {} |", header.join(" | "));
     let _ = writeln!(page, "|---|{}", "---:|".repeat(header.len() - 1));
     for row in rows {
@@ -366,7 +366,7 @@ fn table(page: &mut String, header: &[&str], rows: impl IntoIterator<Item = Vec<
 }
 
 /// Three digits, or all of a large number.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value {
         v if v >= 1000.0 => format!("{v:.0}"),
         v if v >= 100.0 => format!("{v:.1}"),

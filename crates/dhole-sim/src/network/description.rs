@@ -35,6 +35,14 @@ impl Description {
         PRESETS.iter().map(|(name, _)| *name)
     }
 
+    /// The text of the description of this name that comes with dhole.
+    pub fn text(name: &str) -> Option<&'static str> {
+        let mut known = PRESETS.iter();
+        known
+            .find(|(known, _)| *known == name)
+            .map(|(_, text)| *text)
+    }
+
     /// The description with this name, or else the one in this file. The name of a file contains a
     /// `/` or a `.`.
     ///

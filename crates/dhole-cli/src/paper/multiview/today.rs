@@ -1,0 +1,215 @@
+//! What MultiView and raw memory cost on this machine.
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use dhole::memory::{self, MemoryError, MemorySettings, SharedRows};
+use dhole::{Config, Lock, RunError, Worker};
+use serde::{Deserialize, Serialize};
+
+/// Minipages of which one is read or written after the other.
+const MINIPAGES: usize = 256;
+/// Barriers, and locks that are acquired.
+const ROUNDS: u32 = 200;
+/// Times that an array is read in as many views as are asked for, each beside one view.
+const TURNS: usize = 9;
+/// Numbers of views (figure 5). The paper has 512 too, which are more than dhole's most.
+pub const VIEWS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+const PAGE: usize = 4096;
+
+/// Microseconds of operations between two nodes, the other of which waits.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default)]
+pub struct Operations {
+    /// Reading a minipage of 128 bytes.
+    pub read_128_us: f64,
+    /// Reading one of 4 KB.
+    pub read_4096_us: f64,
+    /// Writing one of 128 bytes.
+    pub write_128_us: f64,
+    /// Writing one of 4 KB.
+    pub write_4096_us: f64,
+    /// A barrier.
+    pub barrier_us: f64,
+    /// Acquiring and releasing a lock that the other node held.
+    pub lock_us: f64,
+}
+
+/// Measures operations between two nodes: threads, or as the environment says.
+///
+/// # Errors
+/// [`RunError`]
+pub fn operations() -> Result<Option<Operations>, RunError> {
+    let config = Config::nodes(2).memory(MemorySettings::default());
+    let run = config.run(|w| {
+        let mut found = Operations {
+            read_128_us: fault_us(w, 128, false)?,
+            read_4096_us: fault_us(w, PAGE, false)?,
+            write_128_us: fault_us(w, 128, true)?,
+            write_4096_us: fault_us(w, PAGE, true)?,
+            ..Operations::default()
+        };
+        w.barrier()?;
+        let begun = Instant::now();
+        for _ in 0..ROUNDS {
+            w.barrier()?;
+        }
+        found.barrier_us = us(begun.elapsed()) / f64::from(ROUNDS);
+        let mut took = Duration::ZERO;
+        for round in 0..ROUNDS {
+            let lock = Lock::numbered(round);
+            if w.node().index() == 0 {
+                lock.with(w, |_| Ok(()))?;
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                let begun = Instant::now();
+                lock.with(w, |_| Ok(()))?;
+                took += begun.elapsed();
+            }
+            w.barrier()?;
+        }
+        found.lock_us = us(took) / f64::from(ROUNDS);
+        let found = [
+            found.read_128_us,
+            found.read_4096_us,
+            found.write_128_us,
+            found.write_4096_us,
+            found.lock_us,
+            found.barrier_us,
+        ];
+        // Node 1 has measured.
+        let all = w.gather(found)?;
+        Ok(all.and_then(|all| all.into_iter().next_back()))
+    })?;
+    Ok(run.value.map(|found| Operations {
+        read_128_us: found[0],
+        read_4096_us: found[1],
+        write_128_us: found[2],
+        write_4096_us: found[3],
+        lock_us: found[4],
+        barrier_us: found[5],
+    }))
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Node 1 reads or writes minipages that node 0 has written, while that waits.
+fn fault_us(w: &mut Worker<'_>, bytes: usize, writes: bool) -> dhole::Result<f64> {
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u8>(w, MINIPAGES, bytes)?))?;
+    if w.node().index() == 0 {
+        (0..MINIPAGES).for_each(|row| rows.row(row).cells(w)[0].store(1, Relaxed));
+    }
+    w.barrier()?;
+    let begun = Instant::now();
+    if w.node().index() == 1 {
+        for row in 0..MINIPAGES {
+            let cell = &rows.row(row).cells(w)[0];
+            match writes {
+                true => cell.store(2, Relaxed),
+                false => drop(black_box(cell.load(Relaxed))),
+            }
+        }
+    }
+    let took = us(begun.elapsed()) / MINIPAGES as f64;
+    w.barrier()?;
+    Ok(took)
+}
+
+/// Reading an array through several views.
+#[derive(Serialize, Clone, Debug)]
+pub struct Overhead {
+    /// Bytes of the array.
+    pub bytes: usize,
+    /// For each of [`VIEWS`], the time over that of one view.
+    pub ratios: Vec<f64>,
+    /// Bytes of page tables of the process with the most views.
+    pub page_tables: Option<u64>,
+}
+
+/// Measures figure 5 for an array of so many bytes: read in order, byte by byte. Each number of
+/// views is measured in turn with one view, for a machine's speed drifts.
+///
+/// # Errors
+/// [`RunError`]
+pub fn overhead(bytes: usize) -> Result<Overhead, RunError> {
+    let mut ratios = Vec::new();
+    let mut page_tables = None;
+    for views in VIEWS {
+        let settings = MemorySettings {
+            views,
+            ..MemorySettings::default()
+        };
+        let run = Config::nodes(1).memory(settings).run(|w| {
+            let (one, many) = (array(w, bytes, 1)?, array(w, bytes, views)?);
+            let mut ratios: Vec<f64> = (0..TURNS)
+                .map(|_| [many, one].map(|rows| read(w, rows).as_secs_f64()))
+                .map(|[many, one]| many / one)
+                .collect();
+            ratios.sort_by(f64::total_cmp);
+            Ok((ratios[TURNS / 2], page_table_bytes()))
+        })?;
+        let (ratio, tables) = run.value;
+        ratios.push(ratio);
+        page_tables = tables;
+    }
+    Ok(Overhead {
+        bytes,
+        ratios,
+        page_tables,
+    })
+}
+
+/// An array of so many bytes, of which so many minipages lie on a page.
+fn array(
+    w: &mut Worker<'_>,
+    bytes: usize,
+    minipages: usize,
+) -> Result<SharedRows<u8>, MemoryError> {
+    let len = PAGE / minipages;
+    let rows = memory::alloc_rows::<u8>(w, bytes / len, len)?;
+    (0..rows.count()).for_each(|row| rows.row(row).cells(w)[0].store(1, Relaxed));
+    Ok(rows)
+}
+
+fn read(w: &Worker<'_>, rows: SharedRows<u8>) -> Duration {
+    let begun = Instant::now();
+    let mut sum = 0_u64;
+    for row in 0..rows.count() {
+        for cell in rows.row(row).cells(w) {
+            sum += u64::from(cell.load(Relaxed));
+        }
+    }
+    black_box(sum);
+    begun.elapsed()
+}
+
+/// What the system says of this process (`VmPTE`).
+fn page_table_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmPTE:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_of_views_and_every_operation_is_measured() {
+        let found = overhead(64 << 10).unwrap();
+        assert_eq!(found.ratios.len(), VIEWS.len());
+        assert!(found.ratios.iter().all(|ratio| *ratio > 0.0), "{found:?}");
+        assert!(found.page_tables.is_some_and(|bytes| bytes > 0));
+        let found = operations().unwrap().expect("this is node 0");
+        let all = serde_json::to_value(found).unwrap();
+        let all = all.as_object().unwrap().values();
+        assert!(all.clone().all(|us| us.as_f64() > Some(0.0)), "{found:?}");
+        assert_eq!(all.count(), 6);
+    }
+}
