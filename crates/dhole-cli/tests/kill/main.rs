@@ -317,27 +317,25 @@ fn a_program_over_mixed() {
     over_a_program("mixed");
 }
 
-#[test]
-fn a_bare_port_over_tcp() {
-    over_a_bare_port("tcp");
+/// The whole matrix, of bare ports beside that of programs.
+fn over(transport: &'static str) {
+    thread::scope(|scope| {
+        scope.spawn(|| over_a_bare_port(transport));
+        over_a_program(transport);
+    });
 }
 
 #[test]
-fn a_bare_port_over_shared_memory() {
-    over_a_bare_port("shm");
+fn everything_over_tcp() {
+    over("tcp");
+}
+
+#[test]
+fn everything_over_shared_memory() {
+    over("shm");
 }
 
 #[test]
 fn a_program_over_udp() {
     over_a_program("udp");
-}
-
-#[test]
-fn a_program_over_tcp() {
-    over_a_program("tcp");
-}
-
-#[test]
-fn a_program_over_shared_memory() {
-    over_a_program("shm");
 }
