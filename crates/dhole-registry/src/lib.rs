@@ -45,10 +45,12 @@
 //! and nothing can be named.
 
 mod carried;
+mod hash;
 mod stateless;
 mod table;
 
 pub use carried::put_carrying;
+pub use hash::fnv1a;
 pub use stateless::Stateless;
 pub use table::{NoEntry, Shipped, all, fingerprint, put};
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::Ship;
+use crate::hash::fnv1a;
 use crate::stateless::Stateless;
 
 /// What an entry's function returns.
@@ -139,12 +140,10 @@ fn table() -> &'static Table {
             let place = u32::try_from(place).expect("an entry takes bytes of an executable");
             places.entry(entry.id).or_insert(place);
         }
-        // FNV-1a over the names, each with an end.
+        // Over the names, each with an end.
         let names = described.iter().map(|entry| entry.name);
         let bytes = names.flat_map(|name| name.bytes().chain([0]));
-        let fingerprint = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let fingerprint = fnv1a(bytes);
         Table {
             described,
             places,

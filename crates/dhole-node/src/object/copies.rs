@@ -8,6 +8,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Refusal, Saved, Tried};
 use dhole_protocol::{Protocol, WriteNotices};
+use dhole_registry::fnv1a;
 use rustc_hash::FxHashMap;
 
 use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType, encode};
@@ -247,9 +248,7 @@ impl Host for Hosting<'_> {
     fn digest(&mut self, object: ObjectId) -> u64 {
         let saved = self.save(object).map(|(_, state)| state);
         let bytes = saved.unwrap_or_else(|refusal| refusal.to_string().as_bytes().into());
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        fnv1a(bytes.iter().copied())
     }
 
     fn name_of(&self, object: ObjectId, operation: u16) -> Arc<str> {
