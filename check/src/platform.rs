@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dhole_model::Coherence;
+use dhole_model::unpoisoned;
 use dhole_node::{Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, run_on};
 use dhole_sim::Sim;
 
@@ -51,7 +52,7 @@ pub fn run<R: Send>(
     if machines.is_empty() {
         return run_on(&*platform.machine(nodes, seed), settings, program);
     }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = unpoisoned::lock(&ALONE);
     std::thread::scope(|scope| {
         let program = &program;
         let start = |machine: Box<dyn Machine + Send>| {
@@ -85,7 +86,7 @@ impl Seats {
     const ALL: usize = 64;
 
     fn taken() -> MutexGuard<'static, usize> {
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned::lock(&TAKEN)
     }
 
     /// Waits until there is room.

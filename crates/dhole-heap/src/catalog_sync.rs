@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use dhole_model::unpoisoned::{lock, read, write};
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid};
 use dhole_registry::Shipped;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,6 @@ use crate::decoding::decode_whole;
 use crate::directory::{ArrayRun, Directory, Life, Run};
 use crate::geometry::per_block;
 use crate::global::Addresses;
-use crate::sync::{lock, read, write};
 use crate::{ArrayBinding, Binding, Cluster, LearnError, TypeInfo, TypeRef};
 
 /// The most runs that one message announces; more go in messages of their own.

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
+use dhole_model::unpoisoned::{lock, read, write};
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
 use crate::binding::{ArrayBinding, BindError, Binding};
@@ -19,7 +20,6 @@ use crate::publications::Neighbours;
 use crate::reservation::ReserveError;
 use crate::share::type_map::Named;
 use crate::space::{self, Slot};
-use crate::sync::{lock, read, write};
 use crate::views::Views;
 use crate::visible::StorePlace;
 use crate::{Foreign, ForeignKind, TypeRef};

@@ -127,7 +127,6 @@ mod shared_file;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod signal;
 mod space;
-mod sync;
 mod tag;
 mod target;
 mod token;

@@ -64,9 +64,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned;
 
 use crate::handle::HandleTable;
 use crate::heap::{BothExtents, Heap, HeapMut};
@@ -281,7 +282,7 @@ impl<S> Monitor<S> {
     }
 
     fn enter(&self) -> MutexGuard<'_, Inside<S>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned::lock(&self.inside)
     }
 }
 

@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use dhole_model::unpoisoned::lock;
 use dhole_model::{NodeId, Oid};
 
 use crate::catalog_log::{CatalogLog, MOST_LEARNT, Progress};
 use crate::parts::{FIRST_PER_NODE, size_of_part};
-use crate::sync::lock;
 
 /// What a cluster knows of being one of several processes.
 pub(crate) struct Multiprocess {

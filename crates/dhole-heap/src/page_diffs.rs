@@ -7,10 +7,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use dhole_model::unpoisoned::lock;
 use dhole_model::{NodeId, PageId};
 use rustc_hash::FxHashMap;
-
-use crate::sync::lock;
 
 /// A diff's page, writer and number.
 pub(crate) type DiffKey = (PageId, NodeId, u32);

@@ -9,8 +9,9 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use dhole_model::unpoisoned;
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
 use crate::geometry::{HUGE_BYTES, IDS_PER_PAGE, PAGE_BYTES, SLOT_BITS_PER_ID};
@@ -181,7 +182,7 @@ unsafe impl Send for Space {}
 static SPACE: Mutex<Option<Space>> = Mutex::new(None);
 
 fn space() -> MutexGuard<'static, Option<Space>> {
-    SPACE.lock().unwrap_or_else(PoisonError::into_inner)
+    unpoisoned::lock(&SPACE)
 }
 
 /// The slots of a new cluster and the cluster's number in the process.

@@ -1,8 +1,9 @@
 //! The plain data that every other crate of dhole uses: nodes ([`NodeId`]), objects ([`Oid`]),
 //! times ([`VectorTime`], [`Version`]), lines of the program ([`CallSite`]) and [`Counters`].
 //!
-//! Of dhole's crates it needs the wire format and the table of names alone. Two items do more than
-//! hold data: [`SplitMix64`] draws random numbers, and [`write_error`] writes errors for people.
+//! Of dhole's crates it needs the wire format and the table of names alone. Three items do more
+//! than hold data: [`SplitMix64`] draws random numbers, [`write_error`] writes errors for people,
+//! and [`unpoisoned`] takes locks.
 //!
 //! ```
 //! use dhole_model::{NodeId, Version};
@@ -33,6 +34,7 @@ mod segments;
 mod site;
 mod split_mix;
 mod time;
+pub mod unpoisoned;
 mod work;
 
 pub use barriers::{Barriers, UnknownBarriers};

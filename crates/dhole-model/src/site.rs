@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use crate::unpoisoned;
 
 /// A line of the user's program: where it acquired, waited, allocated or read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -67,7 +69,7 @@ fn intern(name: &str) -> &'static str {
     if name.len() > LONGEST_NAME {
         return UNNAMED;
     }
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = unpoisoned::lock(&NAMES);
     if let Some(known) = names.get(name) {
         return known;
     }

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use crate::sync::locked;
+use dhole_model::unpoisoned::lock;
 
 type Last = Box<dyn FnOnce() + Send>;
 
@@ -15,7 +15,7 @@ static ALL: Mutex<Option<Vec<Last>>> = Mutex::new(None);
 /// is not done when a signal or an abort ends the process. The other threads are still there, and
 /// nothing may wait for long, or for what the thread that exits may hold.
 pub fn at_exit(last: impl FnOnce() + Send + 'static) {
-    let mut all = locked(&ALL);
+    let mut all = lock(&ALL);
     if all.is_none() {
         // SAFETY: the function takes no argument and does not unwind.
         unsafe { libc::atexit(do_all) };
@@ -25,7 +25,7 @@ pub fn at_exit(last: impl FnOnce() + Send + 'static) {
 
 /// What came last is done first, as the C library does it.
 extern "C" fn do_all() {
-    let all = locked(&ALL).as_mut().map(std::mem::take);
+    let all = lock(&ALL).as_mut().map(std::mem::take);
     for last in all.into_iter().flatten().rev() {
         // There is nobody left to tell.
         let _ = catch_unwind(AssertUnwindSafe(last));

@@ -3,8 +3,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, try_lock};
 
-use crate::sync::{locked, try_locked};
 use crate::{Incoming, Layer, Loss, Offers, Port, SendError};
 
 /// Within a bound there are so many heartbeats.
@@ -110,7 +110,7 @@ impl<P: Port> FailureDetector<P> {
     /// Sends the heartbeats that are due, and gives up the peers that were silent for too long.
     /// Polling and parking do this by themselves.
     pub fn tick(&self, now: Duration) {
-        if let Some(times) = try_locked(&self.times) {
+        if let Some(times) = try_lock(&self.times) {
             self.look(times, now);
         }
     }
@@ -277,7 +277,7 @@ impl<P: Port> Layer for FailureDetector<P> {
     fn beat(&self) -> Duration {
         // Where nobody polls, the rest of a long frame goes on its way here, and is heard.
         self.inner.flush();
-        let times = locked(&self.times);
+        let times = lock(&self.times);
         self.look(times, (self.clock)());
         self.bound / BEATS
     }

@@ -20,8 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 
 use dhole_model::NodeId;
-
-use crate::sync::locked;
+use dhole_model::unpoisoned::lock;
 
 /// A longer line is none of the launcher's.
 const LONGEST_LINE_BYTES: usize = 64;
@@ -92,7 +91,7 @@ impl Launcher {
     /// The next node of which the launcher says that it ended before it had joined. An error says
     /// that nothing more will come.
     pub fn ended(&self) -> Result<Option<NodeId>, Gone> {
-        let mut line = locked(&self.line);
+        let mut line = lock(&self.line);
         let mut byte = [0];
         loop {
             match (&self.socket).read(&mut byte) {

@@ -79,7 +79,6 @@ mod ring;
 mod rpc;
 #[cfg(not(loom))]
 mod shm;
-mod sync;
 mod tcp;
 #[cfg(feature = "tls")]
 mod tls;

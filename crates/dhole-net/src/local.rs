@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, try_lock};
 
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
-use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Bytes on the way from one node to another; one frame may exceed it.
@@ -90,7 +90,7 @@ impl Local {
 
     fn end(&self, peer: NodeId, loss: Loss) {
         let channel = self.room.channel(self.me(), peer);
-        locked(&channel.queue).end.get_or_insert(loss);
+        lock(&channel.queue).end.get_or_insert(loss);
         self.room.doorbells[peer.index()].ring();
     }
 }
@@ -127,7 +127,7 @@ impl Port for Local {
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         let weight = FRAME + self.peers.admit(to, parts)?;
         let channel = self.room.channel(self.me(), to);
-        let mut queue = locked(&channel.queue);
+        let mut queue = lock(&channel.queue);
         if !queue.frames.is_empty() && queue.weight + weight > ON_THE_WAY {
             channel.refused.store(true, Ordering::Relaxed);
             return Err(SendError::Busy { to });
@@ -140,7 +140,7 @@ impl Port for Local {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        let Some(mut frame) = try_locked(&self.polling) else {
+        let Some(mut frame) = try_lock(&self.polling) else {
             return 0;
         };
         let mut frames = 0;
@@ -150,9 +150,9 @@ impl Port for Local {
             }
             let channel = self.room.channel(peer, self.me());
             // No more than were there when it began: what `take` sends may bring answers.
-            let waiting = locked(&channel.queue).frames.len();
+            let waiting = lock(&channel.queue).frames.len();
             for _ in 0..waiting {
-                let Some(next) = locked(&channel.queue).pop() else {
+                let Some(next) = lock(&channel.queue).pop() else {
                     break;
                 };
                 if channel.refused.swap(false, Ordering::Relaxed) {
@@ -163,7 +163,7 @@ impl Port for Local {
                 self.heard[peer.index()].store(true, Ordering::Relaxed);
                 take(peer, &frame);
             }
-            if let Some(end) = locked(&channel.queue).ended() {
+            if let Some(end) = lock(&channel.queue).ended() {
                 self.peers.lose(peer, end);
             }
         }

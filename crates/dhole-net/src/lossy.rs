@@ -1,10 +1,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use dhole_model::unpoisoned::lock;
 use dhole_model::{NodeId, SplitMix64};
 
 use crate::port::send_one_by_one;
-use crate::sync::locked;
 use crate::{Layer, Offers, Port, SendError};
 
 /// Frames that are held back at once; more are lost.
@@ -97,7 +97,7 @@ impl<P: Port> Layer for Lossy<P> {
     }
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        let fate = &mut *locked(&self.fate);
+        let fate = &mut *lock(&self.fate);
         self.step(fate);
         if fate.happens(self.chances.drop) && to.index() < self.nodes() && to != self.me() {
             return Ok(());
@@ -128,12 +128,12 @@ impl<P: Port> Layer for Lossy<P> {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        self.step(&mut locked(&self.fate));
+        self.step(&mut lock(&self.fate));
         self.inner.poll(take)
     }
 
     fn park(&self, at_most: Duration) {
-        let holds = !locked(&self.fate).held.is_empty();
+        let holds = !lock(&self.fate).held.is_empty();
         self.inner.park(match holds {
             true => at_most.min(WHILE_HELD),
             false => at_most,

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, try_lock};
 
 pub use self::library::MpiError;
 
@@ -20,7 +21,6 @@ use self::library::{Communicator, Finalise, Inside, Posted, Receiving, inside};
 use self::send_channel::{PIECE, SMALL, SendChannel, Target};
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
-use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// A buffer larger than this is not kept for the next frame.
@@ -240,7 +240,7 @@ impl Shared {
 
     fn tell(&self, peer: NodeId, what: u8) {
         if let Ok(inside) = inside() {
-            let mut channel = locked(&self.channels[peer.index()]);
+            let mut channel = lock(&self.channels[peer.index()]);
             let _ = channel.send(&inside, self.target(peer), &[], what, true);
             self.busy.store(true, Ordering::SeqCst);
         }
@@ -259,7 +259,7 @@ impl Shared {
         self.busy.store(false, Ordering::SeqCst);
         let mut busy = false;
         for peer in self.living() {
-            let Some(mut channel) = try_locked(&self.channels[peer.index()]) else {
+            let Some(mut channel) = try_lock(&self.channels[peer.index()]) else {
                 continue;
             };
             if channel.is_busy() {
@@ -348,7 +348,7 @@ impl Shared {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        let Some(mut polling) = try_locked(&self.polling) else {
+        let Some(mut polling) = try_lock(&self.polling) else {
             return 0;
         };
         let Ok(inside) = library::inside() else {
@@ -444,13 +444,13 @@ impl Shared {
             kind => Loss::CutOff(format!("a frame of the kind {kind}")),
         };
         self.peers.lose(peer, loss);
-        locked(&self.channels[peer.index()]).clear();
+        lock(&self.channels[peer.index()]).clear();
     }
 
     /// Whether something has come that nobody has taken.
     fn has_come(&self, inside: &Inside) -> bool {
         // Who polls takes it.
-        let Some(mut polling) = try_locked(&self.polling) else {
+        let Some(mut polling) = try_lock(&self.polling) else {
             return false;
         };
         self.wait_for_more(inside, &mut polling);
@@ -481,7 +481,7 @@ impl Shared {
             let refused = &self.refused[peer.index()];
             if refused.load(Ordering::Relaxed)
                 && (self.peers.loss(peer).is_some()
-                    || locked(&self.channels[peer.index()]).has_some_room())
+                    || lock(&self.channels[peer.index()]).has_some_room())
             {
                 refused.store(false, Ordering::Relaxed);
                 room = true;
@@ -511,7 +511,7 @@ impl Shared {
     fn end_receives(&self, at_most: Duration) -> bool {
         let until = Instant::now() + at_most;
         let mut polling = loop {
-            match try_locked(&self.polling) {
+            match try_lock(&self.polling) {
                 Some(polling) => break polling,
                 None if Instant::now() >= until => return false,
                 None => std::thread::yield_now(),
@@ -563,7 +563,7 @@ impl Port for Mpi {
         let Ok(inside) = inside() else {
             return Err(SendError::Closed { to });
         };
-        let mut channel = locked(&shared.channels[to.index()]);
+        let mut channel = lock(&shared.channels[to.index()]);
         let sent = channel.send(&inside, shared.target(to), parts, FRAME, false);
         if channel.is_busy() {
             shared.busy.store(true, Ordering::SeqCst);

@@ -3,8 +3,8 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
-use crate::sync::locked;
 use crate::{Loss, SendError};
 
 /// How long who closes a port sleeps at most: another thread may take what it would wake up for.
@@ -96,7 +96,7 @@ impl Peers {
         let other = self.lost.get(peer.index()).filter(|_| peer != self.me);
         let first = other.is_some_and(|lost| lost.set(loss).is_ok());
         if first {
-            locked(&self.untold).push(peer);
+            lock(&self.untold).push(peer);
             self.any_untold.store(true, Ordering::Release);
         }
         first
@@ -126,7 +126,7 @@ impl Peers {
         {
             return;
         }
-        let untold = std::mem::take(&mut *locked(&self.untold));
+        let untold = std::mem::take(&mut *lock(&self.untold));
         for peer in untold {
             if let Some(loss) = self.loss(peer) {
                 tell(peer, loss.clone());

@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, try_lock};
 
 use self::datagram::{Datagram, OVERHEAD, parse, shared_head, shared_overhead};
 use self::flow::{Flow, FlowLimits, RESET};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::port::send_one_by_one;
-use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Between two tries where the port beneath had no room.
@@ -155,7 +155,7 @@ impl<P: Port> Reliable<P> {
     ) {
         self.heard[from.index()].store(true, Ordering::Relaxed);
         let mut frames = Vec::new();
-        let mut flow = locked(&self.flows[from.index()]);
+        let mut flow = lock(&self.flows[from.index()]);
         let received = match parse(datagram) {
             Some(Datagram::Shared(numbers, bytes)) => match numbers.of(self.me().index()) {
                 Some(number) => flow.receive_shared(now, number, bytes, &mut frames),
@@ -203,7 +203,7 @@ impl<P: Port> Port for Reliable<P> {
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         let now = (self.clock)();
-        let mut flow = locked(&self.flows[to.index()]);
+        let mut flow = lock(&self.flows[to.index()]);
         let was_done = flow.is_done();
         if !flow.frame(now, parts, bytes) {
             return Err(SendError::Busy { to });
@@ -238,7 +238,7 @@ impl<P: Port> Port for Reliable<P> {
                 failed = failed.take().or((!lost).then_some(error));
                 return !lost;
             }
-            let mut flow = locked(&self.flows[peer.index()]);
+            let mut flow = lock(&self.flows[peer.index()]);
             let was_done = flow.is_done();
             if !flow.frame(now, parts, bytes) {
                 failed.get_or_insert(SendError::Busy { to: peer });
@@ -268,7 +268,7 @@ impl<P: Port> Port for Reliable<P> {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        let Some(mut polling) = try_locked(&self.polling) else {
+        let Some(mut polling) = try_lock(&self.polling) else {
             return 0;
         };
         let ready = &mut polling.ready;
@@ -284,7 +284,7 @@ impl<P: Port> Port for Reliable<P> {
         }
         // After `take`, whose answers may have carried what was owed.
         for (peer, flow) in self.living() {
-            let mut flow = locked(flow);
+            let mut flow = lock(flow);
             self.transmit(now, peer, &mut flow);
             // What may lie there unread is not held against anybody.
             let over = match came {
@@ -309,7 +309,7 @@ impl<P: Port> Port for Reliable<P> {
         // Before the flows are asked: a thread that sends later knows of this park.
         self.parked.fetch_add(1, Ordering::SeqCst);
         let now = (self.clock)();
-        let due = |(_, flow): (NodeId, &Mutex<Flow>)| locked(flow).wake_at(now);
+        let due = |(_, flow): (NodeId, &Mutex<Flow>)| lock(flow).wake_at(now);
         let wake_at = self.living().filter_map(due).min();
         let left = wake_at.map_or(at_most, |at| at.saturating_sub(now).max(NO_ROOM));
         self.inner.park(at_most.min(left));
@@ -330,7 +330,7 @@ impl<P: Port> Port for Reliable<P> {
     fn flush(&self) {
         let now = (self.clock)();
         for (peer, flow) in self.living() {
-            self.transmit(now, peer, &mut locked(flow));
+            self.transmit(now, peer, &mut lock(flow));
         }
     }
 
@@ -352,11 +352,11 @@ impl<P: Port> Port for Reliable<P> {
         self.peers.close();
         let begun = (self.clock)();
         for (_, flow) in self.living() {
-            locked(flow).goodbye(begun);
+            lock(flow).goodbye(begun);
         }
         loop {
             self.poll(&mut |_, _| ());
-            let has_parted = |(_, flow): (NodeId, &Mutex<Flow>)| locked(flow).has_parted();
+            let has_parted = |(_, flow): (NodeId, &Mutex<Flow>)| lock(flow).has_parted();
             if self.living().all(has_parted) {
                 break;
             }
@@ -368,7 +368,7 @@ impl<P: Port> Port for Reliable<P> {
         }
         for peer in self.peers.others() {
             if self.peers.loss(peer) == Some(&Loss::Left) {
-                let flow = locked(&self.flows[peer.index()]);
+                let flow = lock(&self.flows[peer.index()]);
                 flow.farewell(&mut |parts| self.inner.send(peer, parts).is_ok());
             }
         }

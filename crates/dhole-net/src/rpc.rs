@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
 pub use self::error::{Doing, RpcError, RpcRefusal, UnfitPort};
 pub use self::memory::{Capability, GrantError, Memory, Rights};
@@ -30,7 +31,6 @@ use self::calls::{Calls, Outcome};
 use self::memory::Grants;
 use self::serving::Due;
 use self::transfer::Landing;
-use crate::sync::locked;
 use crate::{Loss, Port, SendError, Waiting};
 
 /// The longest that a thread parks: of two that do, a doorbell wakes one, which may be the wrong
@@ -248,14 +248,14 @@ impl Rpc {
 
     /// Who is lost, and how, as far as this node knows.
     pub fn lost(&self, peer: NodeId) -> Option<Loss> {
-        locked(&self.calls).lost(peer)
+        lock(&self.calls).lost(peer)
     }
 
     /// Sends what is kept back, and says goodbye.
     pub fn close(&self, at_most: Duration) {
         let until = moment(at_most);
         self.wait_for(until, &mut None, || {
-            locked(&self.due).is_empty().then_some(())
+            lock(&self.due).is_empty().then_some(())
         });
         let left = until.saturating_duration_since(Instant::now());
         self.port.close(left);
@@ -264,7 +264,7 @@ impl Rpc {
     /// A call that there is room for, waiting for that if need be.
     fn begin_call(&self, deal: &Deal) -> Result<u64, RpcError> {
         let most = self.limits.unanswered;
-        let begin = || locked(&self.calls).begin(deal.peer, most);
+        let begin = || lock(&self.calls).begin(deal.peer, most);
         if let Some(call) = begin() {
             return Ok(call);
         }
@@ -339,7 +339,7 @@ impl Rpc {
                 return None;
             }
             seen = outcomes;
-            locked(&self.calls).take(call)
+            lock(&self.calls).take(call)
         }
     }
 
@@ -501,7 +501,7 @@ impl PendingCall<'_> {
     /// Serves once, and says whether there is an answer, or never will be.
     pub fn is_done(&self) -> bool {
         self.rpc.poll();
-        locked(&self.rpc.calls).is_over(self.call)
+        lock(&self.rpc.calls).is_over(self.call)
     }
 
     /// Waits for the answer, for as long as was said when the call began.
@@ -519,7 +519,7 @@ impl PendingCall<'_> {
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         if !self.taken {
-            locked(&self.rpc.calls).abandon(self.call, self.sent);
+            lock(&self.rpc.calls).abandon(self.call, self.sent);
         }
     }
 }

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, try_lock};
 use rustix::event::{PollFlags, epoll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -37,7 +38,6 @@ use crate::parker::{Park, Parker, Wakers};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::ring::parked::ParkedThreads;
 use crate::ring::{Impossible, LARGEST, Ring};
-use crate::sync::{locked, try_locked};
 use crate::{Incoming, LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Polls that find nothing before one looks whether a peer has died.
@@ -245,7 +245,7 @@ impl Shm {
         if bytes > SHORT.min(self.largest) || !self.peers.may_send(to) {
             return false;
         }
-        let Some(mut outbound) = try_locked(&link.outbound) else {
+        let Some(mut outbound) = try_lock(&link.outbound) else {
             return false;
         };
         let sent = outbound.send_on(link.outgoing(), parts, bytes);
@@ -264,7 +264,7 @@ impl Shm {
             let loss = Loss::Broken("there is none".into());
             return Err(SendError::Lost { to, loss });
         };
-        let mut outbound = locked(&link.outbound);
+        let mut outbound = lock(&link.outbound);
         let ring = link.outgoing();
         let sent = outbound.send(ring, parts, bytes, &mut || self.wake_reader(link, at_most));
         match sent {
@@ -369,7 +369,7 @@ impl Shm {
     /// Sends what was kept of a frame, as far as there is room now.
     #[cold]
     fn send_kept(&self, node: NodeId, link: &Link) {
-        let Some(mut outbound) = try_locked(&link.outbound) else {
+        let Some(mut outbound) = try_lock(&link.outbound) else {
             return;
         };
         if outbound.keeps() {
@@ -389,7 +389,7 @@ impl Shm {
 
     /// Whether a park should not begin. The flags that tell the others of it are set.
     fn has_something_to_do(&self) -> bool {
-        let Some(polling) = try_locked(&self.polling) else {
+        let Some(polling) = try_lock(&self.polling) else {
             return true;
         };
         let mut something = false;
@@ -397,7 +397,7 @@ impl Shm {
             something |= link.gone.load(Ordering::Acquire)
                 || !polling[node.index()].is_empty(link.incoming());
             if link.short_of_room.load(Ordering::Relaxed) {
-                let outbound = locked(&link.outbound);
+                let outbound = lock(&link.outbound);
                 if outbound.has_moved(link.outgoing()) {
                     something = true;
                     // Whoever was refused tries again now, and is refused again if it must.
@@ -493,7 +493,7 @@ impl Port for Shm {
                 continue;
             }
             if polling.is_none() {
-                polling = try_locked(&self.polling);
+                polling = try_lock(&self.polling);
             }
             let Some(polling) = &mut polling else {
                 return 0;
@@ -578,7 +578,7 @@ impl Port for Shm {
         loop {
             let mut unsaid = false;
             for (node, link) in self.living() {
-                let mut outbound = locked(&link.outbound);
+                let mut outbound = lock(&link.outbound);
                 match outbound.goodbye(link.outgoing(), &mut || {
                     self.wake_reader(link, Park::Coarse)
                 }) {

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, try_lock};
 use rustix::event::{PollFlags, epoll};
 
 pub use self::stream::Stream;
@@ -28,7 +29,6 @@ use self::outbound::{Outbound, Sent};
 use crate::doorbell::{Doorbell, timespec};
 use crate::parker::{Park, Parker, Wakers};
 use crate::peers::{CLOSING_NAP, Peers};
-use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Up to so many streams are read without being asked first: with few peers a read that finds
@@ -168,7 +168,7 @@ impl Tcp {
     fn send_kept(&self) {
         for (_, link) in self.living() {
             if link.backlog.load(Ordering::Relaxed)
-                && let Some(mut outbound) = try_locked(&link.outbound)
+                && let Some(mut outbound) = try_lock(&link.outbound)
             {
                 outbound.flush(&link.stream);
                 link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
@@ -266,7 +266,7 @@ impl Port for Tcp {
         let Some(link) = &self.links[to.index()] else {
             return Err(broken("there is none".into()));
         };
-        let mut outbound = locked(&link.outbound);
+        let mut outbound = lock(&link.outbound);
         let header = (bytes as u32).to_le_bytes();
         let sent = outbound.send(&link.stream, header, parts, bytes, self.limits.kept_back);
         self.note(link, outbound.kept() > 0, sent == Sent::Busy);
@@ -278,7 +278,7 @@ impl Port for Tcp {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        let Some(mut inbound) = try_locked(&self.inbound) else {
+        let Some(mut inbound) = try_lock(&self.inbound) else {
             return 0;
         };
         self.send_kept();
@@ -344,7 +344,7 @@ impl Port for Tcp {
         let until = Instant::now() + at_most;
         let speaks = self.peers.close();
         for (_, link) in self.living().filter(|_| speaks) {
-            let mut outbound = locked(&link.outbound);
+            let mut outbound = lock(&link.outbound);
             let goodbye = GOODBYE.to_le_bytes();
             // Whatever the limit, for it is the last.
             outbound.send(&link.stream, goodbye, &[], 0, usize::MAX);

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::try_lock;
 use ring::hmac;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -21,7 +22,6 @@ pub use self::group::UdpGroup;
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
 use crate::port::send_one_by_one;
-use crate::sync::try_locked;
 use crate::{Loss, Offers, Port, SendError};
 
 /// What stands before each frame: who sends to whom, and the tag over both and the frame.
@@ -314,7 +314,7 @@ impl Port for Udp {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        let Some(mut buffer) = try_locked(&self.datagram) else {
+        let Some(mut buffer) = try_lock(&self.datagram) else {
             return 0;
         };
         let group = self.group.as_ref().map(|group| &group.socket);

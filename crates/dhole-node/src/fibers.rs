@@ -6,16 +6,13 @@
 )]
 use std::sync::Condvar;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
 use crate::machine::{Fiber, StartError};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Which of a node's fibers goes on.
 #[expect(clippy::disallowed_types, reason = "as above")]

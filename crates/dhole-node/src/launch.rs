@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::Cluster;
+use dhole_model::unpoisoned;
 use dhole_model::{Coherence, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
@@ -62,7 +63,7 @@ pub fn keep_values<R: Send, O>(
     let values = Mutex::new(Vec::new());
     let (first, outcome) = run(&|w: &mut Worker<'_>| {
         let value = program(w)?;
-        let kept = &mut *values.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut *unpoisoned::lock(&values);
         kept.push((w.node(), value));
         Ok(w.node())
     })?;

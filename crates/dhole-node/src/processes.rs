@@ -26,10 +26,11 @@ mod transmit;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use dhole_heap::{Cluster, VisibleMemory};
+use dhole_model::unpoisoned::{self, lock};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
@@ -113,10 +114,6 @@ const STACK: usize = 8 << 20;
 struct Here {
     cluster: Arc<Cluster>,
     pool: Arc<PayloadPool>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Processes {
@@ -465,7 +462,7 @@ impl Multiprocess for Processes {
         self.tells_of(Some(cluster));
         cluster.learn_at_most(self.limits.learnt);
         let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
-        let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
+        let mut here = unpoisoned::write(&self.here);
         *here = Some(Here { cluster, pool });
     }
 
@@ -504,7 +501,7 @@ impl Multiprocess for Processes {
     fn withdraw(&self) {
         self.stay_away();
         self.give_up_cut_off();
-        let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
+        let mut here = unpoisoned::write(&self.here);
         if let Some(here) = here.take() {
             here.cluster.end_publishing();
         }

@@ -5,10 +5,11 @@
 //! members on two cores made a barrier of 4 ms; yielding, 1.25 us.)
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use dhole_model::unpoisoned;
 use dhole_model::{NodeId, Notify};
 use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_protocol::Message;
@@ -55,7 +56,7 @@ impl Seat {
     }
 
     fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned::lock(&self.thread)
     }
 }
 

@@ -1,11 +1,12 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
+use dhole_model::unpoisoned;
 use dhole_model::{NodeId, Notify};
 use dhole_net::Outbox;
 use dhole_node::{Fiber, Machine, MessageSizes, Receivers, StartError, Woken};
@@ -60,10 +61,7 @@ impl Sim {
 
     /// The report of the last run; all 0 before the first.
     pub fn report(&self) -> Report {
-        self.report
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        unpoisoned::lock(&self.report).clone()
     }
 
     /// Suspends the coroutine that calls this, as `choose` decides.
@@ -140,7 +138,7 @@ impl Sim {
         bodies.end();
         drop(bodies);
         let report = self.cluster.with(|cluster| cluster.report());
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        *unpoisoned::lock(&self.report) = report;
         ran
     }
 }

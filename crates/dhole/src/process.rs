@@ -2,10 +2,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dhole_heap::{READS_NEIGHBOURS, VisibleMemory};
 use dhole_model::NodeId;
+use dhole_model::unpoisoned;
 use dhole_net::Membership;
 use dhole_node::{ProcessLimits, Processes, RunError};
 
@@ -58,7 +59,7 @@ impl State {
 /// # Errors
 /// [`RunError::Join`] if the environment describes no valid cluster.
 pub fn process() -> Result<Option<Process>, RunError> {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = unpoisoned::lock(&STATE);
     Ok(match state.read()? {
         State::Read(membership) => Some(Process {
             node: membership.node(),
@@ -83,7 +84,7 @@ pub(crate) fn of(machine: &Processes) -> Process {
 
 /// The machine of this process, which joins the others at the first call.
 pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = unpoisoned::lock(&STATE);
     if let State::Joined(machine) = state.read()? {
         return Ok(Some(Arc::clone(machine)));
     }
@@ -111,7 +112,7 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
             };
             let machine = Arc::new(machine.limits(limits));
             *state = State::Joined(Arc::clone(&machine));
-            *DUMPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&machine));
+            *unpoisoned::lock(&DUMPED) = Some(Arc::clone(&machine));
             keep_between_runs(&machine);
             let leaving = Arc::clone(&machine);
             dhole_net::at_exit(move || leaving.leave());
@@ -152,10 +153,7 @@ fn dump_when_told(node: NodeId) {
         return;
     };
     let dump = move || {
-        let machine = DUMPED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let machine = unpoisoned::lock(&DUMPED).clone();
         match machine {
             Some(machine) => machine.dump(),
             None => eprintln!("dhole: {node} has not joined the others yet"),

@@ -5,9 +5,10 @@ use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use dhole_model::Oid;
+use dhole_model::unpoisoned;
 use dhole_registry::{Ship, Shipped};
 
 use super::{MAX_ALIGN, Share};
@@ -181,7 +182,7 @@ impl TypeInfo {
         }
         dhole_registry::put::<Shared<T>>();
         let id = TypeId::of::<T>();
-        let known = TYPES.read().unwrap_or_else(PoisonError::into_inner);
+        let known = unpoisoned::read(&TYPES);
         if let Some(info) = known.get(&id) {
             return info;
         }
@@ -189,7 +190,7 @@ impl TypeInfo {
         let mut map = TypeMap::default();
         T::describe(&mut map);
         let info = map.finish::<T>();
-        let mut known = TYPES.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = unpoisoned::write(&TYPES);
         known.entry(id).or_insert_with(|| Box::leak(Box::new(info)))
     }
 

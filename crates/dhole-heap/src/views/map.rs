@@ -3,7 +3,9 @@
 
 use std::io;
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
+
+use dhole_model::unpoisoned;
 
 use super::View;
 use crate::fault;
@@ -187,7 +189,7 @@ impl Views {
 /// The reservation, made at first, for as many slots as there are.
 fn arena(slot: &Slot) -> io::Result<&'static Arena> {
     static RESERVING: Mutex<()> = Mutex::new(());
-    let _one = RESERVING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = unpoisoned::lock(&RESERVING);
     if let Some(arena) = ARENA.get() {
         return Ok(arena);
     }

@@ -6,13 +6,12 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
+use dhole_model::unpoisoned::{lock, read, write};
 use mpi_sys as ffi;
 use thiserror::Error;
-
-use crate::sync::locked;
 
 /// Why the library did not do what it was asked to.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -73,7 +72,7 @@ pub(super) struct Inside {
 
 /// Begins calls of the library.
 pub(super) fn inside() -> Result<Inside, MpiError> {
-    let phase = PHASE.read().unwrap_or_else(PoisonError::into_inner);
+    let phase = read(&PHASE);
     match *phase {
         Phase::Running => Ok(Inside { _phase: phase }),
         Phase::Before | Phase::Over => Err(MpiError::Over),
@@ -101,7 +100,7 @@ fn checked(call: &'static str, code: c_int) -> Result<(), MpiError> {
 
 /// Initialises the library, unless the program has done so itself.
 pub(super) fn initialise() -> Result<(), MpiError> {
-    let mut phase = PHASE.write().unwrap_or_else(PoisonError::into_inner);
+    let mut phase = write(&PHASE);
     match *phase {
         Phase::Running => return Ok(()),
         Phase::Over => return Err(MpiError::Over),
@@ -134,14 +133,14 @@ pub(super) fn initialise() -> Result<(), MpiError> {
 
 /// Has `before` done at the exit of the process.
 pub(super) fn at_exit(before: impl Fn() -> Finalise + Send + 'static) {
-    locked(&AT_EXIT).push(Box::new(before));
+    lock(&AT_EXIT).push(Box::new(before));
 }
 
 /// At the exit of the process. The other threads of the process are still there.
 extern "C" fn finalise() {
     const LONGEST: Duration = Duration::from_secs(1);
     let closed = std::panic::catch_unwind(|| {
-        let all = std::mem::take(&mut *locked(&AT_EXIT));
+        let all = std::mem::take(&mut *lock(&AT_EXIT));
         all.iter().all(|before| before() == Finalise::Yes)
     });
     let begun = Instant::now();
@@ -195,7 +194,7 @@ impl Communicator {
     fn like(_: &Inside, other: ffi::MPI_Comm, within: Duration) -> Result<Communicator, MpiError> {
         /// Of two threads only one may be at it with the same communicator.
         static ONE: Mutex<()> = Mutex::new(());
-        let _one = locked(&ONE);
+        let _one = lock(&ONE);
         // What is written later must stay where it is, also where it is not waited for any more.
         let made = Box::leak(Box::new(MaybeUninit::<ffi::MPI_Comm>::uninit()));
         // SAFETY: the place is never given back; it is written when the request is complete.

@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
 use super::library::{self, inside};
 use super::{ANNOUNCED, FRAME, Long, Mpi, SMALL, tags_within};
-use crate::sync::locked;
 use crate::{Loss, Port};
 
 /// Longer than any library sends at once.
@@ -43,7 +43,7 @@ fn until_lost(port: &Mpi) -> (Vec<(NodeId, usize)>, NodeId, Loss) {
 }
 
 fn waits_for_nothing_long(port: &Mpi) -> bool {
-    let polling = locked(&port.shared.polling);
+    let polling = lock(&port.shared.polling);
     polling.sources.iter().all(|source| source.long.is_none())
 }
 
@@ -95,7 +95,7 @@ fn a_peer_lost_while_a_long_frame_of_it_comes_is_lost() {
             assert!(begun.elapsed() < Duration::from_secs(60), "it never comes");
         };
         let receiving = come.receive(&inside, Vec::new()).expect("no error");
-        let mut polling = locked(&one.shared.polling);
+        let mut polling = lock(&one.shared.polling);
         polling.sources[0].long = Some(Long::Coming(receiving));
     }
     one.give_up(node, loss.clone());

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError, Weak};
+use std::sync::{Arc, Mutex, RwLock, TryLockError, Weak};
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::{lock, read, write};
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::RpcRefusal;
 use super::place::{KEY, Place};
-use crate::sync::locked;
 
 /// The most capabilities that are good at a time on one node.
 const MOST_CAPABILITIES: usize = 1 << 16;
@@ -174,7 +174,7 @@ impl Grants {
         place: &Place,
         allows: impl Fn(Rights) -> bool,
     ) -> Result<(Arc<Bytes>, Range<usize>), RpcRefusal> {
-        let by_key = locked(&self.by_key);
+        let by_key = lock(&self.by_key);
         let grant = by_key.get(&place.key).ok_or(RpcRefusal::NotGood)?;
         let memory = grant.memory.upgrade().ok_or(RpcRefusal::NotGood)?;
         if !allows(grant.rights) {
@@ -242,7 +242,7 @@ impl Memory {
         // So few bytes come whole or not at all (getrandom(2)).
         let filled = getrandom(&mut key, GetRandomFlags::empty());
         filled.map_err(|_| GrantError::Random)?;
-        let mut by_key = locked(&self.grants.by_key);
+        let mut by_key = lock(&self.grants.by_key);
         if by_key.len() >= MOST_CAPABILITIES {
             let most = MOST_CAPABILITIES;
             return Err(GrantError::TooMany { most });
@@ -265,26 +265,24 @@ impl Memory {
 
     /// Takes a capability back, whoever has it; whether it was good.
     pub fn revoke(&self, capability: &Capability) -> bool {
-        locked(&self.grants.by_key)
-            .remove(&capability.key)
-            .is_some()
+        lock(&self.grants.by_key).remove(&capability.key).is_some()
     }
 
     /// Shows the bytes. Whoever would store meanwhile waits.
     pub fn read<T>(&self, see: impl FnOnce(&[u8]) -> T) -> T {
-        see(&self.bytes.read().unwrap_or_else(PoisonError::into_inner))
+        see(&read(&self.bytes))
     }
 
     /// Lets the bytes be changed. Whoever would fetch or store meanwhile waits.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
-        change(&mut self.bytes.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut write(&self.bytes))
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         let mine = Arc::downgrade(&self.bytes);
-        let mut by_key = locked(&self.grants.by_key);
+        let mut by_key = lock(&self.grants.by_key);
         by_key.retain(|_, grant| !grant.memory.ptr_eq(&mine));
     }
 }

@@ -5,13 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
 use super::calls::Outcome;
 use super::frame::{self, Said};
 use super::place::{self, Place};
 use super::transfer::Landing;
 use super::{Rpc, RpcRefusal};
-use crate::sync::locked;
 use crate::{Incoming, Loss, SendError};
 
 /// An answer that found no room yet.
@@ -63,8 +63,8 @@ impl Rpc {
         let mut losses = 0;
         self.port.lost(&mut |node, loss| {
             losses += 1;
-            locked(&self.calls).lose(node, &loss);
-            let mut due = locked(&self.due);
+            lock(&self.calls).lose(node, &loss);
+            let mut due = lock(&self.due);
             due.answers.retain(|(to, _, _)| *to != node);
             due.owed[node.index()] = 0;
         });
@@ -89,7 +89,7 @@ impl Rpc {
                 Some(landing) if landing.awaits(from, call) => {
                     let bytes = frame.len() - frame::HEAD;
                     landing.land(call, bytes, |into| frame.copy(frame::HEAD, into))?;
-                    locked(&self.calls).landed(from, call);
+                    lock(&self.calls).landed(from, call);
                 }
                 _ => {
                     let bytes = frame.len() - frame::HEAD;
@@ -129,7 +129,7 @@ impl Rpc {
             }
             Said::Store { place, last } => {
                 // Of a store that was refused nobody waits for the rest.
-                if locked(&self.due).refused[from.index()] == call {
+                if lock(&self.due).refused[from.index()] == call {
                     return Ok(());
                 }
                 let store = |into: &mut [u8]| frame.copy(frame::HEAD + place::PLACE, into);
@@ -137,7 +137,7 @@ impl Rpc {
                     Ok(()) if !last => return Ok(()),
                     Ok(()) => Answer::Bytes(Vec::new()),
                     Err(refusal) => {
-                        locked(&self.due).refused[from.index()] = call;
+                        lock(&self.due).refused[from.index()] = call;
                         Answer::Refused(refusal)
                     }
                 };
@@ -148,7 +148,7 @@ impl Rpc {
     }
 
     fn ended(&self, from: NodeId, call: u64, outcome: Outcome) {
-        if locked(&self.calls).end(from, call, outcome) {
+        if lock(&self.calls).end(from, call, outcome) {
             self.wake_waiting();
         }
     }
@@ -166,7 +166,7 @@ impl Rpc {
         if self.has_answered(to, call, &answer) {
             return Ok(());
         }
-        let mut due = locked(&self.due);
+        let mut due = lock(&self.due);
         if due.owed[to.index()] >= self.limits.unanswered {
             let most = self.limits.unanswered;
             return Err(format!("more than {most} calls before it took an answer"));
@@ -199,7 +199,7 @@ impl Rpc {
         if !self.owes.load(Ordering::Relaxed) {
             return;
         }
-        let mut due = locked(&self.due);
+        let mut due = lock(&self.due);
         let mut full = vec![false; self.nodes()];
         let Due { answers, owed, .. } = &mut *due;
         answers.retain(|(to, call, answer)| {

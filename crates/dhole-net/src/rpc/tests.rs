@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dhole_model::unpoisoned::lock;
 use dhole_model::{NodeId, SplitMix64};
 use dhole_testkit::seeds;
 
 use super::frame::{self, Said};
 use super::memory::Grants;
 use super::{Capability, Memory, Rights, Rpc, RpcError, RpcRefusal};
-use crate::sync::locked;
 use crate::{Chances, Incoming, Local, Lossy, Port};
 
 const ALL: usize = 100;
@@ -177,7 +177,7 @@ fn a_fetch_that_is_never_sent_leaves_nothing_behind() {
             "{fetched:?}"
         );
     }
-    assert!(locked(&rpc.calls).is_empty());
+    assert!(lock(&rpc.calls).is_empty());
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
 use super::calls::Outcome;
 use super::frame;
 use super::memory::Capability;
 use super::{Deal, Doing, Idle, Rpc, RpcError, RpcRefusal};
 use crate::Loss;
-use crate::sync::locked;
 
 /// Pieces of a fetch that are asked for at a time.
 const AT_ONCE: usize = 16;
@@ -140,7 +140,7 @@ impl Rpc {
         });
         let fetched = self.fetch_pieces(deal, from, offset, &mut landing);
         let awaited = landing.map(|landing| landing.awaited).unwrap_or_default();
-        let mut calls = locked(&self.calls);
+        let mut calls = lock(&self.calls);
         for (call, _) in awaited {
             calls.abandon(call, true);
         }
@@ -161,7 +161,7 @@ impl Rpc {
         let mut all_asked = false;
         loop {
             while !all_asked && under_way(landing) < most {
-                let call = locked(&self.calls).begin(deal.peer, self.limits.unanswered);
+                let call = lock(&self.calls).begin(deal.peer, self.limits.unanswered);
                 let Some(call) = call else { break };
                 let range = asked..bytes.min(asked + self.limits.piece);
                 let place = from
@@ -170,7 +170,7 @@ impl Rpc {
                 asked = range.end;
                 all_asked = asked == bytes;
                 if let Err(unsent) = self.push(deal, &[&frame::fetch(call), &place], landing) {
-                    locked(&self.calls).abandon(call, false);
+                    lock(&self.calls).abandon(call, false);
                     return Err(unsent);
                 }
                 if let Some(landing) = landing {
@@ -194,7 +194,7 @@ impl Rpc {
     }
 
     fn has_outcome(&self, landing: &Option<Landing<'_>>) -> bool {
-        let calls = locked(&self.calls);
+        let calls = lock(&self.calls);
         let mut awaited = landing.iter().flat_map(|landing| &landing.awaited);
         awaited.any(|(call, _)| calls.is_over(*call))
     }
@@ -212,7 +212,7 @@ impl Rpc {
         let mut any = false;
         for at in (0..landing.awaited.len()).rev() {
             let call = landing.awaited[at].0;
-            let outcome = locked(&self.calls).take(call);
+            let outcome = lock(&self.calls).take(call);
             let Some(outcome) = outcome else { continue };
             any = true;
             match outcome {
@@ -243,7 +243,7 @@ impl Rpc {
         let call = self.begin_call(deal)?;
         let mut sent = false;
         let stored = self.store_pieces(deal, to, offset, bytes, call, &mut sent);
-        locked(&self.calls).abandon(call, sent);
+        lock(&self.calls).abandon(call, sent);
         stored
     }
 
@@ -258,7 +258,7 @@ impl Rpc {
     ) -> Result<(), RpcError> {
         let mut at = 0;
         // What was refused already need not be sent to its end.
-        while !locked(&self.calls).is_over(call) {
+        while !lock(&self.calls).is_over(call) {
             let end = bytes.len().min(at + self.limits.piece);
             let last = end == bytes.len();
             let place = to.place(offset.saturating_add(at), end - at).to_bytes();

@@ -697,7 +697,7 @@ fn a_short_frame_does_not_overtake_the_rest_of_a_long_one() {
 #[test]
 fn who_was_refused_a_long_frame_and_sends_a_short_one_is_not_refused() {
     let (a, _b) = two(0);
-    let mut outbound = super::locked(&a.links[1].as_ref().unwrap().outbound);
+    let mut outbound = super::lock(&a.links[1].as_ref().unwrap().outbound);
     let ring = a.links[1].as_ref().unwrap().outgoing();
     let bytes = Writer::longest_record(ring) / 3 * 2;
     let long = vec![0; bytes];

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned::lock;
 
 use super::{Link, Stream, Tcp, TcpLimits};
 use crate::parker::{Park, Parker};
 use crate::peers::Peers;
-use crate::sync::locked;
 use crate::{Mixed, Port, SendError, Shm, ShmLink};
 
 const BOUND: Duration = Duration::from_secs(20);
@@ -53,7 +53,7 @@ fn who_sleeps_already_is_woken_for_what_is_kept_or_refused() {
         // As another thread would, while the first sleeps.
         let kept = port.send(PEER, &[&[7; 2_000]]).is_ok();
         assert_eq!(kept, kept_back > 2_000);
-        assert_eq!(locked(&link.outbound).kept() > 0, kept);
+        assert_eq!(lock(&link.outbound).kept() > 0, kept);
         assert!(port.doorbell.heard(), "nobody would wait for room");
         port.finish_park(Park::Fine);
         let mut wakers = Vec::new();
@@ -99,7 +99,7 @@ fn who_was_refused_while_nothing_was_kept_is_woken_by_room() {
     let link = fill(&port);
     let refused = port.send(PEER, &[&frame]);
     assert_eq!(refused, Err(SendError::Busy { to: PEER }));
-    assert_eq!(locked(&link.outbound).kept(), 0);
+    assert_eq!(lock(&link.outbound).kept(), 0);
     assert_eq!(port.poll(&mut |_, _| ()), 0);
     let (woken, wakes) = mpsc::channel();
     thread::scope(|scope| {

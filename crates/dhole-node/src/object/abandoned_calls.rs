@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use dhole_model::unpoisoned::lock;
 
 /// What of this process is told of calls that nobody will look after, by number.
 static ALL: Mutex<All> = Mutex::new(All {
@@ -27,10 +29,6 @@ pub(super) struct AbandonedCalls {
 struct Told {
     any: AtomicBool,
     calls: Mutex<Vec<u64>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Nobody will look after this call of the node of this number, if that is there.

@@ -3,11 +3,12 @@
 use std::any::{Any, type_name};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dhole_heap::{Nullable, Share, Tag};
+use dhole_model::unpoisoned;
 use dhole_protocol::objects::Bytes;
-use dhole_registry::Ship;
+use dhole_registry::{Ship, fnv1a};
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -230,15 +231,13 @@ impl Kind {
         (self.name)()
     }
 
-    /// Tells the type from others, the same in every process of one program: FNV-1a over its
+    /// Tells the type from others, the same in every process of one program: a hash of its
     /// name, and its operations and what they take and give.
     pub fn key(&self) -> u64 {
         let operations = self.operations.iter();
         let words = operations.flat_map(|it| [it.name, it.signature, ";"]);
         let bytes = [self.name()].into_iter().chain(words).flat_map(str::bytes);
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        fnv1a(bytes)
     }
 
     /// The name of an operation.
@@ -256,14 +255,14 @@ static KINDS: Mutex<BTreeMap<u64, &'static Kind>> = Mutex::new(BTreeMap::new());
 /// Makes a type known to this process.
 pub(crate) fn register(kind: &'static Kind) -> u64 {
     let key = kind.key();
-    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kinds = unpoisoned::lock(&KINDS);
     kinds.entry(key).or_insert(kind);
     key
 }
 
 /// The type of this key, if the program has it.
 pub(crate) fn find(key: u64) -> Option<&'static Kind> {
-    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kinds = unpoisoned::lock(&KINDS);
     if !kinds.contains_key(&key) {
         for kind in dhole_registry::all().filter_map(|shipped| shipped.is::<Kind>()) {
             kinds.entry(kind.key()).or_insert(kind);

@@ -12,10 +12,11 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use dhole_model::unpoisoned;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::{codec, ordered_codec};
 use dhole_protocol::{AbortReason, Message, Short};
@@ -525,7 +526,7 @@ impl Processes {
             self.check_message(begun + frame.body.len())?;
         }
         if !frame.told.is_empty() {
-            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            let here = unpoisoned::read(&self.here);
             let Some(here) = &*here else { return Ok(()) };
             let learnt = here.cluster.learn(from, frame.told);
             learnt.map_err(|error| error.to_string())?;
@@ -549,7 +550,7 @@ impl Processes {
         if !before.is_empty() {
             std::mem::swap(payload.buffer(), &mut before);
         } else if !frame.payload.is_empty() {
-            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            let here = unpoisoned::read(&self.here);
             let Some(here) = &*here else { return Ok(()) };
             payload = here.pool.take();
         }
@@ -633,7 +634,7 @@ impl Processes {
         let body = Message::decode(message).expect("they were looked at");
         let mut payload = Payload::NONE;
         if !behind.is_empty() {
-            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            let here = unpoisoned::read(&self.here);
             payload = here.as_ref().map_or(payload, |here| here.pool.take());
             payload.extend(behind);
         }

@@ -9,10 +9,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
+use dhole_model::unpoisoned;
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Port, Receiver, SendError, Wake};
 use dhole_protocol::{AbortReason, Message, Short};
@@ -230,7 +231,7 @@ impl Processes {
         } = envelope;
         let sent = self.post_message(receivers, to, &body, &payload, notify, posting);
         if !payload.has_no_buffer() {
-            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            let here = unpoisoned::read(&self.here);
             if let Some(here) = &*here {
                 here.pool.give_back(payload);
             }
