@@ -143,9 +143,8 @@ impl Arena {
             mapped(libc::mmap(at, bytes, protection, flags, file, 0))?;
             // A child of `fork` would share the memory and see no faults; it has no views at all.
             checked(libc::madvise(at, bytes, libc::MADV_DONTFORK))?;
-            if !is_privileged {
-                checked(libc::madvise(at, bytes, libc::MADV_DONTDUMP))?;
-            }
+            // A core dump would make all pages of the memory exist, to write zeros.
+            checked(libc::madvise(at, bytes, libc::MADV_DONTDUMP))?;
         }
         match is_privileged {
             true => Ok(()),
