@@ -34,6 +34,11 @@ void *dh_aligned_alloc(size_t align, size_t bytes);
 void *dh_valloc(size_t bytes);
 void dh_free(void *block);
 
+/* Hints, for speed: asks for memory that this node reads soon, and sends all others a copy of what
+ * this node wrote. 0, or -1 with words in dh_error(). */
+int dh_prefetch(const volatile void *at, size_t bytes);
+int dh_push(const volatile void *at, size_t bytes);
+
 /* Starts a thread on a node, without waiting for it; 0 where that cannot be done. */
 dh_thread_t dh_start(int node, void *(*entry)(void *), void *argument);
 /* Waits for a thread's end, and takes what it returned unless `value` is null. 0, or -1. */

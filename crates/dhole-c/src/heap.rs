@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use dhole::memory::RawMemory;
+use dhole::memory::{MemoryError, RawMemory};
 
 use crate::failure::{fatal, refused, set_errno};
 
@@ -167,6 +167,35 @@ unsafe fn header(block: *mut c_void, doing: &str) -> *mut Header {
             "{doing} {block:p}: no block begins there, or what stands in front was overwritten"
         )),
     }
+}
+
+/// 0 for what the memory did; -1 with words for what it refused.
+fn told(done: Option<Result<(), MemoryError>>) -> c_int {
+    match done {
+        Some(Ok(())) => 0,
+        Some(Err(why)) => {
+            refused(&why, libc::EINVAL);
+            -1
+        }
+        None => {
+            refused(&"the program has not begun", libc::EINVAL);
+            -1
+        }
+    }
+}
+
+/// Asks for what so many bytes lie on, and does not wait for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_prefetch(at: *const c_void, bytes: usize) -> c_int {
+    let memory = MEMORY.get();
+    told(memory.map(|(_, memory)| memory.prefetch(at.addr(), bytes)))
+}
+
+/// Sends all other nodes what so many bytes lie on, where this node has it.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_push(at: *const c_void, bytes: usize) -> c_int {
+    let memory = MEMORY.get();
+    told(memory.map(|(_, memory)| memory.push(at.addr(), bytes)))
 }
 
 /// `malloc`.

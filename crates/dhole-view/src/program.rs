@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use dhole_model::NodeId;
 use dhole_node::{Annex, AnnexMaker, Worker};
-use dhole_protocol::memory::{MINIPAGE_PAGE, MinipageRun};
+use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRun};
 
 use crate::arena::Placed;
 use crate::memory::{Memory, NodeMemory};
@@ -99,5 +99,48 @@ impl<'id> RawMemory<'id> {
         let end = at.saturating_add(bytes);
         let mut all = self.0.arena.program_views();
         all.any(|views| at < views.end && views.start < end)
+    }
+
+    /// Asks for the minipages of so many bytes, and does not wait: they may have come when they
+    /// are read. Dropped where 1,024 such requests are under way.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: the bytes are not in the memory, or the run has ended.
+    pub fn prefetch(self, at: usize, bytes: usize) -> Result<(), MemoryError> {
+        let pages = self.pages(at, bytes)?;
+        self.0.acts(|machine, effects| {
+            for address in &pages {
+                let read = MemoryOperation::Read;
+                let _later: Accessed = machine.access(*address, read, false, effects);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Sends all other nodes copies of the minipages of so many bytes of which this node has one.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: the bytes are not in the memory, or the run has ended.
+    pub fn push(self, at: usize, bytes: usize) -> Result<(), MemoryError> {
+        let pages = self.pages(at, bytes)?;
+        self.0.acts(|machine, effects| {
+            for address in &pages {
+                machine.push(*address, effects);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// An address on each page of so many bytes.
+    fn pages(self, at: usize, bytes: usize) -> Result<Vec<u64>, MemoryError> {
+        const PAGE: usize = MINIPAGE_PAGE as usize;
+        let (first, end) = (at / PAGE * PAGE, at.saturating_add(bytes.max(1)));
+        let places = (first..end).step_by(PAGE).map(|page| page.max(at));
+        let all = places.map(|place| self.0.arena.address_of(place));
+        let all = all.collect::<Option<Vec<u64>>>();
+        all.ok_or(MemoryError::Foreign {
+            at: at as u64,
+            len: bytes as u64,
+        })
     }
 }

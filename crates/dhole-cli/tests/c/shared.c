@@ -35,6 +35,7 @@ static void globals(void) {
     static long calls = 7;
     long i, me = number();
     dh_barrier(&barrier, threads);
+    if (dh_prefetch(table, sizeof table) || dh_push(&calls, sizeof calls)) puts(dh_error());
     for (i = me; i < 5000; i += threads) table[i] = i * 0.5;
     for (i = 0; i < 50; i++) {
         struct node *node = malloc(sizeof *node);
@@ -49,6 +50,7 @@ static void globals(void) {
     }
     dh_barrier(&barrier, threads);
     if (me == 0) printf("calls %ld\n", calls);
+    if (dh_push(&i, sizeof i) != -1) printf("a variable on the stack is shared\n");
     if (own != me) printf("a thread's own variable is another's\n");
 }
 
