@@ -143,8 +143,10 @@ pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
         // SAFETY: see `numbers`; rows to write overlap none of the others (`holding`), and `w` is
         // borrowed mutably, so no other closure of this node has one of them.
         let reads = reads.map(|(place, row)| unsafe { numbers(place, row.len()) });
-        let writes =
-            writes.map(|(place, row)| unsafe { std::slice::from_raw_parts_mut(place, row.len()) });
+        let writes = writes.map(|(place, row)| {
+            // SAFETY: as above.
+            unsafe { std::slice::from_raw_parts_mut(place, row.len()) }
+        });
         f(reads, writes)
     })
 }
