@@ -256,6 +256,14 @@ fn it_works_as_a_compiler_does() {
         text(&made(&["--version"]).stdout).contains("Free Software"),
         "the compiler's"
     );
+    write(
+        "header.c",
+        "#include <dhole.h>\nint main(void) { return dh_nodes() - 1; }",
+    );
+    for standard in ["-std=c89", "-std=c99", "-std=c11", "-std=c17", "-std=c2x"] {
+        let strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-c", "header.c"];
+        made(&[&[standard], &strict[..]].concat());
+    }
     let refused = |words: &[&str], code: i32, said: &str| {
         let output = cc(words).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{words:?}");
