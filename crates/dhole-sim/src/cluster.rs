@@ -205,7 +205,7 @@ impl Cluster {
         let to = envelope.to;
         let node = &mut self.nodes[to.index()];
         let runs = matches!(node.worker, Worker::Ready | Worker::Running);
-        if !runs || node.swept_at == time {
+        if !runs || node.swept_until >= time {
             return Some(envelope);
         }
         if node.held.is_empty() {
@@ -216,14 +216,17 @@ impl Cluster {
         None
     }
 
-    /// A node takes the messages that have come while it computed: it has looked for them, or
-    /// waits.
+    /// A node takes the messages that have come while it computed, in their order, for it has
+    /// looked for them or waits.
     fn take_held(&mut self, time: u64, node: NodeId) {
         let it = &mut self.nodes[node.index()];
-        it.swept_at = time;
+        let mut at = time;
         for envelope in it.held.drain(..) {
-            self.agenda.deliver(time, envelope);
+            // At one instant their order would be another.
+            self.agenda.deliver(at, envelope);
+            at = at.saturating_add(1);
         }
+        it.swept_until = at;
     }
 
     fn expire(&mut self, deadline: u64) {

@@ -38,8 +38,8 @@ pub(crate) struct Node {
     pub(crate) handlers_done: u64,
     /// When it looks for messages next, if it has yet to take some.
     pub(crate) sweeps_at: u64,
-    /// When it took messages last that had come while it computed.
-    pub(crate) swept_at: u64,
+    /// Until when it takes messages that had come while it computed.
+    pub(crate) swept_until: u64,
     /// Those that it has yet to take.
     pub(crate) held: Vec<Envelope<Message>>,
     /// A delivery woke the worker while it did not wait.
@@ -109,7 +109,7 @@ impl Node {
             computes: 0..0,
             handlers_done: 0,
             sweeps_at: 0,
-            swept_at: u64::MAX,
+            swept_until: 0,
             held: Vec::new(),
             woken: false,
             wait_ended: Woken::ByTime,

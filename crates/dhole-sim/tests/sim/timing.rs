@@ -226,3 +226,28 @@ fn a_node_that_computes_takes_messages_when_it_sweeps_and_one_that_waits_at_once
     let wait_begins = 300_000 + 20;
     assert_eq!(soon, wait_begins + 900 + 700 + answer + 10_000 + 900);
 }
+
+#[test]
+fn a_node_takes_the_messages_of_a_sweep_in_the_order_in_which_they_came() {
+    for seed in 0..20 {
+        let mut settings = settings(2);
+        settings.network.sweep_ns = 1_000_000;
+        settings.seed = seed;
+        let sim = Sim::new(settings);
+        let log = run(&sim, |actor| {
+            if actor.node == NodeId(0) {
+                actor.computes(300_000);
+                actor.sim.wait(actor.node, Duration::from_secs(1));
+            } else {
+                (0..10).for_each(|round| actor.send(0, ask(round)));
+                for _ in 0..10 {
+                    actor.sim.wait(actor.node, LONG);
+                }
+            }
+        });
+        let log = log.lock().unwrap();
+        let heard = log.iter().filter(|(to, ..)| *to == 0);
+        let rounds: Vec<u32> = heard.map(|(_, _, round)| *round).collect();
+        assert_eq!(rounds, (0..10).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
