@@ -10,7 +10,10 @@ use crate::{exit, globals, heap, threads};
 
 /// Where the memory begins in all processes: above what sanitisers use, and below what the system
 /// gives out.
-const BASE: usize = 0x2000_0000_0000;
+pub(crate) const BASE: usize = 0x2000_0000_0000;
+
+/// How many views there are, one behind the other.
+pub(crate) const VIEWS: usize = 32;
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -56,7 +59,7 @@ unsafe extern "C" {
 /// Begins the run, and returns the exit code.
 fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) -> c_int {
     let settings = MemorySettings {
-        views: 32,
+        views: VIEWS,
         bytes: MemorySettings::MOST_BYTES,
     };
     // SAFETY: the globals are whole pages of the program's own variables, by the linker's script.
@@ -68,6 +71,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         unsafe { heap::use_memory(raw, w.node().index()) };
         run_node(w, arguments, main)
     });
+    heap::over();
     match run {
         Ok(run) => run.value,
         Err(error) => {

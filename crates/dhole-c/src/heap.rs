@@ -6,14 +6,19 @@
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use dhole::memory::{MemoryError, RawMemory};
+use dhole::memory::{MemoryError, MemorySettings, RawMemory};
 
+use crate::entry::{BASE, VIEWS};
 use crate::failure::{fatal, refused, set_errno};
 
 /// The memory of this process's node, while its run is on.
 static MEMORY: OnceLock<(usize, RawMemory<'static>)> = OnceLock::new();
+
+/// Whether the run has ended, and its memory with it.
+static OVER: AtomicBool = AtomicBool::new(false);
 
 /// What this node may give out again: addresses by how many bytes they have.
 static FREED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
@@ -40,17 +45,35 @@ const FREE: u32 = 0xd401_ef1e;
 /// From here on the functions of this module allocate on this node.
 ///
 /// # Safety
-/// The memory is there until the process ends, or no thread of the program runs.
+/// The memory is there until [`over`] is called, or no thread of the program runs.
 pub(crate) unsafe fn use_memory(memory: RawMemory<'_>, node: usize) {
     // SAFETY: only the lifetime changes, by the caller's word.
     let memory = unsafe { std::mem::transmute::<RawMemory<'_>, RawMemory<'static>>(memory) };
     let _once = MEMORY.set((node, memory));
 }
 
+/// The run has ended. What comes now (destructors of the program) allocates private memory.
+pub(crate) fn over() {
+    OVER.store(true, Ordering::Release);
+}
+
+/// The node and its memory, while the run is on.
+fn memory() -> Option<&'static (usize, RawMemory<'static>)> {
+    match OVER.load(Ordering::Acquire) {
+        true => None,
+        false => MEMORY.get(),
+    }
+}
+
+/// Whether a block was shared, and its memory is gone.
+fn is_gone(block: *const c_void) -> bool {
+    let views = BASE..BASE + VIEWS * MemorySettings::MOST_BYTES as usize;
+    OVER.load(Ordering::Acquire) && views.contains(&block.addr())
+}
+
 /// Whether some of so many bytes at an address are shared.
 pub(crate) fn is_shared(at: *const c_void, bytes: usize) -> bool {
-    let memory = MEMORY.get();
-    memory.is_some_and(|(_, memory)| memory.meets(at.addr(), bytes.max(1)))
+    memory().is_some_and(|(_, memory)| memory.meets(at.addr(), bytes.max(1)))
 }
 
 fn freed() -> std::sync::MutexGuard<'static, BTreeMap<usize, Vec<usize>>> {
@@ -82,8 +105,8 @@ fn capacity(bytes: usize) -> usize {
 
 /// A block, and whether it is zero.
 fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
-    let Some((node, memory)) = MEMORY.get() else {
-        // Before the run: a constructor of the program. It is private.
+    let Some((node, memory)) = memory() else {
+        // Before the run or after it: a constructor or a destructor. It is private.
         let layout = Layout::from_size_align(bytes, align).ok()?;
         let mut block = std::ptr::null_mut();
         // SAFETY: the pointer is the function's own.
@@ -178,7 +201,7 @@ fn told(done: Option<Result<(), MemoryError>>) -> c_int {
             -1
         }
         None => {
-            refused(&"the program has not begun", libc::EINVAL);
+            refused(&"the run has not begun, or has ended", libc::EINVAL);
             -1
         }
     }
@@ -187,15 +210,13 @@ fn told(done: Option<Result<(), MemoryError>>) -> c_int {
 /// Asks for what so many bytes lie on, and does not wait for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_prefetch(at: *const c_void, bytes: usize) -> c_int {
-    let memory = MEMORY.get();
-    told(memory.map(|(_, memory)| memory.prefetch(at.addr(), bytes)))
+    told(memory().map(|(_, memory)| memory.prefetch(at.addr(), bytes)))
 }
 
 /// Sends all other nodes what so many bytes lie on, where this node has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_push(at: *const c_void, bytes: usize) -> c_int {
-    let memory = MEMORY.get();
-    told(memory.map(|(_, memory)| memory.push(at.addr(), bytes)))
+    told(memory().map(|(_, memory)| memory.push(at.addr(), bytes)))
 }
 
 /// `malloc`.
@@ -232,6 +253,10 @@ pub unsafe extern "C" fn dh_realloc(block: *mut c_void, bytes: usize) -> *mut c_
     if block.is_null() {
         return dh_malloc(bytes);
     }
+    if is_gone(block) {
+        refused(&"growing a block after the run has ended", libc::ENOMEM);
+        return std::ptr::null_mut();
+    }
     // SAFETY: the caller's, as of `realloc`.
     let had = unsafe { dh_malloc_usable_size(block) };
     let shared = is_shared(block, 1);
@@ -252,7 +277,7 @@ pub unsafe extern "C" fn dh_realloc(block: *mut c_void, bytes: usize) -> *mut c_
 /// `free`, of what this module or the C library allocated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_free(block: *mut c_void) {
-    if block.is_null() {
+    if block.is_null() || is_gone(block) {
         return;
     }
     if !is_shared(block, 1) {
@@ -264,7 +289,7 @@ pub unsafe extern "C" fn dh_free(block: *mut c_void) {
     // SAFETY: a header of this module, which the caller's thread alone uses now.
     let bytes = unsafe {
         (*header).state = FREE;
-        (*header).freed = MEMORY.get().map_or(0, |(node, _)| *node as u16);
+        (*header).freed = memory().map_or(0, |(node, _)| *node as u16);
         (*header).bytes as usize
     };
     freed()
@@ -276,7 +301,7 @@ pub unsafe extern "C" fn dh_free(block: *mut c_void) {
 /// `malloc_usable_size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_malloc_usable_size(block: *mut c_void) -> usize {
-    if block.is_null() {
+    if block.is_null() || is_gone(block) {
         return 0;
     }
     if !is_shared(block, 1) {

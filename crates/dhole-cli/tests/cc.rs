@@ -215,6 +215,14 @@ fn a_program_with_c11_s_threads_prints_what_it_prints_without_dhole() {
 }
 
 #[test]
+fn constructors_and_destructors_allocate_print_and_lock() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let output = checked(run(built(&BUILT, "ends", &["-pthread"]), 2, &[]));
+    assert_eq!(lines(&output), ["freed", "the end", "the end"]);
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
 fn it_works_as_a_compiler_does() {
     let write = |name: &str, text: &str| std::fs::write(place().join(name), text).unwrap();
     write(
