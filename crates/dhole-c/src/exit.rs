@@ -44,8 +44,19 @@ fn caught(run: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// Writes what the program has printed.
-pub(crate) fn flush() {
+/// Writes what has been printed on standard output. Other files are left: another thread may be
+/// reading from one, and has its lock until something comes.
+pub(crate) fn flush_output() {
+    // SAFETY: the C library's own, which it makes before the program starts.
+    unsafe { libc::fflush(stdout) };
+}
+
+unsafe extern "C" {
+    static mut stdout: *mut libc::FILE;
+}
+
+/// Writes what the program has printed on all files.
+fn flush() {
     // SAFETY: null is all files.
     unsafe { libc::fflush(std::ptr::null_mut()) };
 }

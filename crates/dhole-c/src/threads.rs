@@ -30,7 +30,7 @@ fn handler(entry: u64, argument: u64) -> u64 {
         // SAFETY: whoever started the thread passed what the function takes.
         unsafe { entry(argument) }
     });
-    exit::flush();
+    exit::flush_output();
     value.expose_provenance() as u64
 }
 
