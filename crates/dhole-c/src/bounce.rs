@@ -312,12 +312,15 @@ values! {
     dh_times = libc::times, (), libc::tms, c_long;
     dh_uname = libc::uname, (), libc::utsname, c_int;
     dh_fstat = libc::fstat, (file: c_int), libc::stat, c_int;
+    dh_fstat64 = libc::fstat64, (file: c_int), libc::stat64, c_int;
+    dh_getrlimit64 = getrlimit64, (which: c_int), libc::rlimit64, c_int;
     dh_pipe = pipe, (), [c_int; 2], c_int;
     dh_wait = libc::wait, (), c_int, libc::pid_t;
 }
 
 unsafe extern "C" {
     fn getrlimit(which: c_int, into: *mut libc::rlimit) -> c_int;
+    fn getrlimit64(which: c_int, into: *mut libc::rlimit64) -> c_int;
     fn pipe(into: *mut [c_int; 2]) -> c_int;
 }
 

@@ -396,6 +396,21 @@ pub unsafe extern "C" fn dh_getline(
     unsafe { dh_getdelim(line, size, c_int::from(b'\n'), file) }
 }
 
+/// `__getdelim`, which the C library's header calls for `getline` where the compiler optimises.
+///
+/// # Safety
+/// As of `getdelim`.
+#[unsafe(export_name = "dh___getdelim")]
+pub unsafe extern "C" fn dh_inline_getdelim(
+    line: *mut *mut c_char,
+    size: *mut usize,
+    delimiter: c_int,
+    file: *mut libc::FILE,
+) -> isize {
+    // SAFETY: the caller's.
+    unsafe { dh_getdelim(line, size, delimiter, file) }
+}
+
 /// `getdelim`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_getdelim(

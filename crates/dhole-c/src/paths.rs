@@ -38,6 +38,7 @@ of_path! {
     dh_open = libc::open, (flags: c_int, mode: libc::mode_t), c_int;
     dh_open64 = libc::open64, (flags: c_int, mode: libc::mode_t), c_int;
     dh_creat = libc::creat, (mode: libc::mode_t), c_int;
+    dh_creat64 = libc::creat64, (mode: libc::mode_t), c_int;
     dh_access = libc::access, (mode: c_int), c_int;
     dh_unlink = libc::unlink, (), c_int;
     dh_remove = libc::remove, (), c_int;
@@ -45,6 +46,7 @@ of_path! {
     dh_mkdir = libc::mkdir, (mode: libc::mode_t), c_int;
     dh_chdir = libc::chdir, (), c_int;
     dh_truncate = libc::truncate, (length: libc::off_t), c_int;
+    dh_truncate64 = libc::truncate64, (length: libc::off64_t), c_int;
     dh_opendir = libc::opendir, (), *mut DIR;
     dh_system = libc::system, (), c_int;
 }
@@ -53,6 +55,7 @@ of_two_strings! {
     dh_fopen = libc::fopen, (), *mut FILE;
     dh_fopen64 = libc::fopen64, (), *mut FILE;
     dh_freopen = libc::freopen, (file: *mut FILE), *mut FILE;
+    dh_freopen64 = libc::freopen64, (file: *mut FILE), *mut FILE;
     dh_popen = libc::popen, (), *mut FILE;
     dh_rename = libc::rename, (), c_int;
 }
@@ -83,6 +86,20 @@ pub unsafe extern "C" fn dh_stat(path: *const c_char, into: *mut libc::stat) -> 
 /// `lstat`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_lstat(path: *const c_char, into: *mut libc::stat) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { stat(libc::lstat, path, into) }
+}
+
+/// `stat64`, which is `stat` on x86-64.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_stat64(path: *const c_char, into: *mut libc::stat) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { stat(libc::stat, path, into) }
+}
+
+/// `lstat64`, which is `lstat` on x86-64.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_lstat64(path: *const c_char, into: *mut libc::stat) -> c_int {
     // SAFETY: the caller's.
     unsafe { stat(libc::lstat, path, into) }
 }

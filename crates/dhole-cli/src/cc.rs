@@ -21,12 +21,16 @@ use crate::arguments::Cc;
 use words::{Input, Stage, Words};
 
 /// What the program's own sources are compiled with, behind what the user says: globals at fixed
-/// addresses, each in a section of its own, and tables by which `exit` leaves `main`.
-const COMPILED_WITH: [&str; 5] = [
+/// addresses, each in a section of its own; tables by which `exit` leaves `main`, and what is
+/// cleaned up on the way (`pthread_cleanup_push`); and no calls of functions that check sizes, for
+/// they have other names.
+const COMPILED_WITH: [&str; 7] = [
     "-fno-pie",
     "-fno-common",
     "-fdata-sections",
     "-fasynchronous-unwind-tables",
+    "-fexceptions",
+    "-U_FORTIFY_SOURCE",
     "-fno-lto",
 ];
 

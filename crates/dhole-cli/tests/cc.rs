@@ -189,6 +189,23 @@ fn a_child_has_none_of_the_memory() {
     assert_eq!(text(&output.stdout), "child: signal 11\n");
 }
 
+#[test]
+fn what_headers_call_by_other_names_is_shared_too() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let options = ["-pthread", "-O2", "-D_FILE_OFFSET_BITS=64"];
+    let expected = [
+        "7 a line",
+        "cleaned up the thread",
+        "limit 0 1",
+        "stat 0 lstat 0 fstat 0 7 7 7",
+        "truncated 0",
+    ];
+    for processes in [1, 2] {
+        let output = checked(run(built(&BUILT, "large", &options), processes, &[]));
+        assert_eq!(lines(&output), expected, "{}", text(&output.stderr));
+    }
+}
+
 /// A program prints what it prints when it is built without dhole.
 fn is_as_without_dhole(program: &Path, name: &str) {
     let stock = place().join(format!("{name}-stock"));

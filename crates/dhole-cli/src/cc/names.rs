@@ -5,7 +5,7 @@
 const RENAMED: &str = "\
     main exit atexit \
     malloc calloc realloc free malloc_usable_size aligned_alloc memalign valloc pvalloc \
-    posix_memalign strdup strndup getline getdelim \
+    posix_memalign strdup strndup getline getdelim __getdelim \
     pthread_create pthread_join pthread_detach pthread_self pthread_exit pthread_cancel \
     pthread_kill pthread_setaffinity_np pthread_mutex_lock pthread_mutex_trylock \
     pthread_mutex_timedlock pthread_mutex_unlock pthread_mutex_destroy pthread_spin_init \
@@ -24,7 +24,8 @@ const RENAMED: &str = "\
     fread fwrite fputs puts setvbuf setbuf clock_gettime getrusage getrlimit times uname fstat \
     pipe wait waitpid poll \
     open open64 creat access unlink remove rmdir mkdir chdir truncate opendir system fopen \
-    fopen64 freopen popen rename stat lstat getcwd gethostname";
+    fopen64 freopen freopen64 popen rename stat lstat getcwd gethostname \
+    stat64 lstat64 fstat64 creat64 truncate64 getrlimit64";
 
 /// Orders for `objcopy` that rename them all.
 pub fn orders() -> String {
