@@ -98,6 +98,12 @@ pub extern "C" fn dh_pthread_setaffinity_np(
     0
 }
 
+/// `pthread_setname_np`: threads have no names.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_setname_np(_thread: u64, _name: *const c_void) -> c_int {
+    0
+}
+
 /// What kind a mutex is, as `pthread_mutex_init` or an initialiser left it.
 ///
 /// # Safety

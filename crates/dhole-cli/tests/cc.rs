@@ -255,6 +255,10 @@ fn it_works_as_a_compiler_does() {
         "main.c",
         "int send(void), two(void); int main(void) { return send() + two(); }",
     );
+    write(
+        "lacks.c",
+        "#include <semaphore.h>\nint main(void) { return sem_open(\"x\", 0) != 0; }",
+    );
     write("bad.c", "int main(void) { return }");
     write(
         "mine.c",
@@ -305,5 +309,6 @@ fn it_works_as_a_compiler_does() {
         "variables in section mine cannot be shared",
     );
     refused(&["-shared", "one.c"], 2, "-shared: a shared library");
+    refused(&["lacks.c"], 1, "dhole_does_not_have_sem_open");
     refused(&["one.o"], 1, "undefined reference to `two'");
 }

@@ -7,7 +7,8 @@ const RENAMED: &str = "\
     malloc calloc realloc free malloc_usable_size aligned_alloc memalign valloc pvalloc \
     posix_memalign strdup strndup getline getdelim __getdelim \
     pthread_create pthread_join pthread_detach pthread_self pthread_exit pthread_cancel \
-    pthread_kill pthread_setaffinity_np pthread_mutex_lock pthread_mutex_trylock \
+    pthread_kill pthread_setaffinity_np pthread_setname_np pthread_mutex_lock \
+    pthread_mutex_trylock \
     pthread_mutex_timedlock pthread_mutex_unlock pthread_mutex_destroy pthread_spin_init \
     pthread_spin_destroy pthread_spin_lock pthread_spin_trylock pthread_spin_unlock \
     pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_timedwait \
@@ -27,10 +28,23 @@ const RENAMED: &str = "\
     fopen64 freopen freopen64 popen rename stat lstat getcwd gethostname \
     stat64 lstat64 fstat64 creat64 truncate64 getrlimit64";
 
+/// Names `x` that become `dhole_does_not_have_x`, so that the linker refuses them by name:
+/// functions on threads and locks of the C library's own, which are not those of dhole.
+const REFUSED: &str = "\
+    sem_getvalue sem_clockwait sem_open pthread_mutex_clocklock pthread_cond_clockwait \
+    pthread_rwlock_timedrdlock pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock \
+    pthread_rwlock_clockwrlock pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np \
+    pthread_getaffinity_np pthread_getname_np pthread_getattr_np pthread_getcpuclockid \
+    pthread_setschedparam pthread_getschedparam pthread_setschedprio pthread_sigqueue";
+
 /// Orders for `objcopy` that rename them all.
 pub fn orders() -> String {
-    let all = RENAMED.split_whitespace();
-    all.map(|name| format!("--redefine-sym {name}=dh_{name}\n"))
+    let named = RENAMED.split_whitespace().map(|name| (name, "dh"));
+    let refused = REFUSED.split_whitespace();
+    let refused = refused.map(|name| (name, "dhole_does_not_have"));
+    named
+        .chain(refused)
+        .map(|(name, prefix)| format!("--redefine-sym {name}={prefix}_{name}\n"))
         .collect()
 }
 
