@@ -132,7 +132,12 @@ impl Build<'_> {
         let mut words = self.pass_on(options)?;
         words.extend(["-c".into(), source.into(), "-o".into(), output.into()]);
         self.call(&words)?;
-        self.change(output)
+        let changed = self.change(output);
+        if changed.is_err() {
+            // Nobody may link an object file whose globals are private.
+            let _ = fs::remove_file(output);
+        }
+        changed
     }
 
     /// Renames what is dhole's in an object file.

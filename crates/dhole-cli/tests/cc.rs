@@ -308,6 +308,7 @@ fn it_works_as_a_compiler_does() {
         1,
         "variables in section mine cannot be shared",
     );
+    assert!(!place().join("mine.o").exists(), "nobody may link it");
     refused(&["-shared", "one.c"], 2, "-shared: a shared library");
     refused(&["lacks.c"], 1, "dhole_does_not_have_sem_open");
     refused(&["one.o"], 1, "undefined reference to `two'");

@@ -76,14 +76,13 @@ const WITH_VALUE: [&str; 28] = [
 ];
 
 /// Options with which the compiler goes not so far, or prints something.
-const STOPS: [&str; 12] = [
+const STOPS: [&str; 11] = [
     "-E",
     "-S",
     "-M",
     "-MM",
     "-fsyntax-only",
     "--version",
-    "-v",
     "-dumpversion",
     "-dumpmachine",
     "-dumpspecs",
@@ -142,7 +141,11 @@ impl Words {
                 text.strip_prefix(option)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
             });
-            if let Some((_, why)) = refused {
+            let refused = refused.map(|(_, why)| *why).or_else(|| {
+                let why = "a file of options is not read: write them on the command line";
+                text.starts_with('@').then_some(why)
+            });
+            if let Some(why) = refused {
                 let option = text.into_owned();
                 return Err(CcError::Option { option, why });
             }
@@ -190,7 +193,28 @@ impl Words {
         if read.all.iter().any(stops) || !read.inputs.iter().any(has_file) {
             read.stage = Stage::PassOn;
         }
+        read.check_sources()?;
         Ok(read)
+    }
+
+    /// Refuses what would leave a source's globals private.
+    fn check_sources(&self) -> Result<(), CcError> {
+        let names_language = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-x");
+        let refused = |option: &OsString, why| {
+            let option = option.to_string_lossy().into_owned();
+            Err(CcError::Option { option, why })
+        };
+        match self.stage {
+            Stage::Compile if self.sources().next().is_none() => refused(
+                &"-c".into(),
+                "no source is named whose name ends as one of C does (.c .i .cc .cpp .s .S)",
+            ),
+            Stage::Link => match self.all.iter().find(names_language) {
+                Some(option) => refused(option, "compile with -c first, and link then"),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// The sources, in their order.
@@ -203,16 +227,20 @@ impl Words {
 
     /// What is said to the compiler where it compiles one source.
     pub fn compiler_options(&self) -> impl Iterator<Item = &OsString> {
-        let mut takes_value = false;
+        // Whether the word before takes this one as its value, and is said itself.
+        let mut before = None;
         self.inputs.iter().filter_map(move |input| {
             let Input::Other(word) = input else {
                 return None;
             };
             let text = word.to_string_lossy();
-            let is_value = std::mem::replace(&mut takes_value, WITH_VALUE.contains(&&*text));
+            if let Some(is_said) = before.take() {
+                return bool::then_some(is_said, word);
+            }
             let is_linker = text.starts_with("-l") || text.starts_with("-Wl,");
             let is_option = text.starts_with('-') && !is_linker && text != "-static";
-            (is_value || is_option).then_some(word)
+            before = WITH_VALUE.contains(&&*text).then_some(is_option);
+            is_option.then_some(word)
         })
     }
 
@@ -254,7 +282,7 @@ mod tests {
             (line.stage, line.output),
             (Stage::Compile, Some("a.o".into()))
         );
-        let line = read("-O2 -I x.c a.c lib.a b.o -lm -D N=1 -oprog c.c --pack-globals");
+        let line = read("-O2 -I x.c a.c lib.a b.o -lm -l m -D N=1 -oprog c.c --pack-globals");
         assert_eq!(
             (line.stage, &line.output),
             (Stage::Link, &Some("prog".into()))
@@ -269,6 +297,9 @@ mod tests {
         for passed_on in ["--version", "-E a.c", "-S a.c -o a.s", "-O2", "-MM a.c"] {
             assert_eq!(read(passed_on).stage, Stage::PassOn, "{passed_on}");
         }
+        assert_eq!(read("-v").stage, Stage::PassOn);
+        assert_eq!(read("-v a.c").stage, Stage::Link);
+        assert_eq!(read("-x c -c a.c").stage, Stage::Compile);
         assert!(read("--show a.c").shows);
     }
 
@@ -287,5 +318,15 @@ mod tests {
             assert_eq!(error.exit_code(), 2);
         }
         assert!(Words::read(&["-o".into()]).is_err());
+        for (line, option) in [
+            ("-c a.f", "-c: no source"),
+            ("@options a.c", "@options: "),
+            ("-xc a.c", "-xc: compile"),
+            ("-x c a.o", "-x: compile"),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Words::read(&words).unwrap_err();
+            assert!(error.to_string().starts_with(option), "{error}");
+        }
     }
 }
