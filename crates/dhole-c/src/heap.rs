@@ -80,18 +80,25 @@ fn freed() -> std::sync::MutexGuard<'static, BTreeMap<usize, Vec<usize>>> {
     FREED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A block of at least so many bytes that was freed, and not many more.
-fn again(bytes: usize) -> Option<usize> {
+/// A block of at least so many bytes that was freed, at a multiple of `align`: with at most twice
+/// as many, or as many more as the alignment costs. It looks at the last 16 blocks of 8 sizes.
+fn again(bytes: usize, align: usize) -> Option<usize> {
     let mut freed = freed();
-    let most = bytes.saturating_mul(2).max(64);
-    let (size, _) = freed.range(bytes..=most).next()?;
-    let size = *size;
+    let most = (bytes * 2).max(64).max(bytes + align + HEADER);
+    let mut sizes = freed.range(bytes..=most).take(8);
+    let (size, index) = sizes.find_map(|(size, places)| {
+        let last = places.len().saturating_sub(16);
+        let found = places[last..]
+            .iter()
+            .rposition(|place| place % align == 0)?;
+        Some((*size, last + found))
+    })?;
     let places = freed.get_mut(&size)?;
-    let place = places.pop();
+    let place = places.swap_remove(index);
     if places.is_empty() {
         freed.remove(&size);
     }
-    place
+    Some(place)
 }
 
 /// How many bytes a block has that is asked for with so many.
@@ -124,9 +131,7 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
         return None;
     }
     let wanted = capacity(bytes);
-    if align <= 16
-        && let Some(place) = again(wanted)
-    {
+    if let Some(place) = again(wanted, align.max(16)) {
         let block = std::ptr::with_exposed_provenance_mut::<u8>(place);
         // SAFETY: a block of this module's, which nobody has: its header stands in front of it.
         let header = unsafe { block.sub(HEADER).cast::<Header>() };
@@ -137,10 +142,12 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
         }
         return Some((block, false));
     }
-    let front = align.max(HEADER);
     // Where pages alone are not aligned enough there is room to move.
-    let spare = if align > PAGE { align } else { 0 };
-    let all = front + spare + wanted;
+    let front = match align > PAGE {
+        true => HEADER + align,
+        false => align.max(HEADER),
+    };
+    let all = front + wanted;
     let start = match memory.allocate(all, align.clamp(16, PAGE)) {
         Ok(start) => start,
         Err(why) => {
@@ -150,7 +157,7 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
     };
     let from = start.addr().get() + HEADER;
     let skipped = from.next_multiple_of(align.max(16)) - start.addr().get();
-    // SAFETY: `all` bytes begin at `start`, and `skipped` is at most `front + spare`.
+    // SAFETY: `all` bytes begin at `start`, and `skipped` is at most `front`.
     let block = unsafe { start.as_ptr().add(skipped) };
     let bytes = (all - skipped) as u64;
     let header = Header {

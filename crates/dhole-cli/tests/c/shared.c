@@ -149,6 +149,15 @@ static void run_heap(void) {
     char *text = strdup("a string"), *line = NULL;
     size_t room = 0;
     FILE *file = tmpfile();
+    long i;
+    for (i = 16; i <= 65536; i *= 2) {
+        void *aligned = dh_aligned_alloc(i, i);
+        unsigned long was = (unsigned long)aligned;
+        free(aligned);
+        aligned = dh_aligned_alloc(i, i);
+        if ((unsigned long)aligned != was) printf("%ld bytes are not given out again\n", i);
+        free(aligned);
+    }
     dh_create(allocates, threads);
     dh_wait_for_end();
     fputs("first line\nsecond\n", file);
