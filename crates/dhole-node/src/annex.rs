@@ -44,8 +44,8 @@ pub trait Annex: Any + Send + Sync {
     /// The run has ended early, or a node has failed: all threads that wait hear of it.
     fn ended(&self);
 
-    /// Runs a body of the node on this thread. Until it is over the thread may wait by `link`, and
-    /// so may other threads that have ended by then.
+    /// Runs a body of the node on this thread. Until all bodies of the run are over the thread may
+    /// wait by `link`, which lasts that long, and so may other threads that have ended by then.
     fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut());
 
     /// What the node's threads wait for, for somebody who wonders why nothing happens.

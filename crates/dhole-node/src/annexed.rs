@@ -85,6 +85,14 @@ impl Annexed {
     }
 }
 
+impl Annexed {
+    /// Whether the run has ended for this node, by whatever came: threads beside its worker wait no
+    /// longer then.
+    fn has_ended(&self) -> bool {
+        self.node.monitor.lock().split().1.ended().is_some()
+    }
+}
+
 impl Receiver<Message> for Annexed {
     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let Some(annex) = &self.annex else {
@@ -96,7 +104,7 @@ impl Receiver<Message> for Annexed {
         let ends = matches!(envelope.body, Message::Abort { .. });
         let _taking = self.takers.begin();
         let wake = self.node.deliver(envelope, out);
-        if ends {
+        if ends || wake == Wake::Yes && self.has_ended() {
             annex.ended();
         }
         wake
@@ -109,8 +117,15 @@ impl Receiver<Message> for Annexed {
         out: &mut Outbox<Message>,
         at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
     ) -> Option<Wake> {
-        let _taking = self.annex.is_some().then(|| self.takers.begin());
-        self.node.deliver_bytes(from, bytes, out, at_once)
+        let Some(annex) = &self.annex else {
+            return self.node.deliver_bytes(from, bytes, out, at_once);
+        };
+        let _taking = self.takers.begin();
+        let wake = self.node.deliver_bytes(from, bytes, out, at_once);
+        if wake == Some(Wake::Yes) && self.has_ended() {
+            annex.ended();
+        }
+        wake
     }
 
     fn describe(&self, quiet_for: Duration) -> Option<String> {

@@ -146,14 +146,27 @@ pub fn run_nodes(
         (0..here).map(|_| Mutex::new(None)).collect();
     let clocks: Vec<Mutex<u64>> = (0..here).map(|_| Mutex::new(0)).collect();
     let failures = AtomicUsize::new(0);
+    let patience = settings
+        .suspect_after
+        .clamp(LEAST_PATIENCE, LONGEST_PATIENCE);
+    // A thread of one body may wait by the link of another one: all last as long as the run.
+    let waits: Vec<Option<NodeLink<'_>>> = all
+        .iter()
+        .map(|seat| {
+            Some(NodeLink {
+                node: &seat.node,
+                annex: seat.annex.as_deref()?,
+                takers: &seat.takers,
+                machine,
+                receivers: &receivers[..],
+                patience,
+            })
+        })
+        .collect();
 
     machine.start_fibers(&receivers, &|id, fiber| {
         let seat = id.index() - first;
-        let Annexed {
-            node,
-            annex,
-            takers,
-        } = &all[seat];
+        let Annexed { node, annex, .. } = &all[seat];
         let annex = annex.as_deref();
         let link = |receivers| Link {
             node,
@@ -164,30 +177,16 @@ pub fn run_nodes(
             dropped: Rc::default(),
             awaited: Cell::default(),
             counts_moments: machine.counts_moments(),
-            suspect_after: settings
-                .suspect_after
-                .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
+            suspect_after: patience,
             fiber,
             children: Children::default(),
             in_once: None,
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };
-        let around = |body: &mut dyn FnMut()| {
-            let Some(annex) = annex else {
-                return body();
-            };
-            let waits = NodeLink {
-                node,
-                annex,
-                takers,
-                machine,
-                receivers: &receivers[..],
-                patience: settings
-                    .suspect_after
-                    .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
-            };
-            annex.around(&waits, body);
+        let around = |body: &mut dyn FnMut()| match &waits[seat] {
+            None => body(),
+            Some(waits) => waits.annex.around(waits, body),
         };
         if fiber != Fiber::PROGRAM {
             let mut next = Fiber::PROGRAM;

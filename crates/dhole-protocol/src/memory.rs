@@ -10,7 +10,8 @@
 //! The manager has one *operation* on a minipage at a time; further requests wait in its queue, and
 //! nowhere else. An operation has a number, and ends when the asker acknowledges it. So all
 //! messages in flight about a minipage belong to one operation, and the machine relies on no order
-//! of messages. A node that is asked for a copy has one, and answers at once.
+//! of messages. A node that is asked for a copy has one, and answers at once, or as soon as no
+//! thread of it holds the minipage.
 //!
 //! ```
 //! use dhole_model::NodeId;
@@ -337,7 +338,7 @@ impl Millipage {
     /// Takes a message, which came with so many bytes.
     ///
     /// # Errors
-    /// [`ProtocolError::BadMessage`]: no sound node says this. Nothing has changed.
+    /// [`ProtocolError::BadMessage`]: no sound node says this.
     pub fn deliver(
         &mut self,
         from: NodeId,
@@ -347,9 +348,8 @@ impl Millipage {
     ) -> Result<(), ProtocolError> {
         self.sound(from, &message, payload)
             .and_then(|()| self.take(from, message, out))
-            .map_err(|what| ProtocolError::BadMessage { from, what })?;
-        self.own_messages(out);
-        Ok(())
+            .and_then(|()| self.take_own(out))
+            .map_err(|what| ProtocolError::BadMessage { from, what })
     }
 
     /// Whether a message makes sense, whatever has happened.
@@ -410,12 +410,19 @@ impl Millipage {
         }
     }
 
-    /// Takes what this node has said to itself.
-    fn own_messages(&mut self, out: &mut impl MemoryEffects) {
+    /// Takes what this node says to itself because of another node's message: of a forged one
+    /// comes what makes no sense.
+    fn take_own(&mut self, out: &mut impl MemoryEffects) -> Result<(), &'static str> {
         while let Some(message) = self.own.pop_front() {
-            let taken = self.take(self.me, message, out);
-            taken.expect("what a node says to itself is sound");
+            self.take(self.me, message, out)?;
         }
+        Ok(())
+    }
+
+    /// Takes what this node says to itself because of a step of its own.
+    fn own_messages(&mut self, out: &mut impl MemoryEffects) {
+        let taken = self.take_own(out);
+        taken.expect("what a node says to itself is sound");
     }
 
     fn send(&mut self, to: NodeId, message: MemoryMessage, out: &mut impl MemoryEffects) {

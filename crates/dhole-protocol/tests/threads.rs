@@ -287,6 +287,7 @@ fn forged(numbers: &mut Numbers) -> ThreadMessage {
             by: thread(1, small),
         },
         17 => M::Joined {
+            thread: thread(1, small),
             by: own,
             value: key,
             ran: is,

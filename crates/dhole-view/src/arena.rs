@@ -313,8 +313,11 @@ impl Arena {
     pub fn scatter(&self, minipage: Minipage, bytes: &[u8]) {
         assert_eq!(bytes.len(), minipage.bytes as usize);
         let to = self.privileged(minipage);
-        // SAFETY: so many bytes are mapped there (`privileged`). No Rust reference but to atomics
-        // is ever made to them (`shared`), and of a view that is closed none is followed.
+        // SAFETY: so many bytes are mapped there (`privileged`). Rust references to them are to
+        // atomics (`shared`), and of a view that is closed none is followed; or slices that are
+        // held (`held`). A minipage is installed only where the node has no copy of it, nor of one
+        // with bytes in common (`Millipage::take_data`), and what is held is not taken away
+        // (`Millipage::defers`): so these bytes are in no slice.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
@@ -322,8 +325,10 @@ impl Arena {
     pub fn protect(&self, minipage: Minipage, protection: Protection) -> io::Result<()> {
         let first = minipage.first_page();
         let bytes = (minipage.end_of_pages() - first) as usize;
-        let place = self.place_of(first, bytes);
-        let place = place.expect("the pages of a minipage are in its view");
+        let Some(place) = self.place_of(first, bytes) else {
+            let why = "the pages of a minipage are in several places of the memory";
+            return Err(io::Error::other(why));
+        };
         if protection != Protection::Closed {
             self.populate(minipage);
         }

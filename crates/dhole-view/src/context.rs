@@ -274,10 +274,9 @@ pub(crate) fn wait(
     step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
 ) -> Result<(), MemoryWaitError> {
     let (link, is_beside) = link_of(memory).ok_or(MemoryWaitError::NoBody)?;
-    // SAFETY: a body of the node is in one of the lists while it runs, and `link` is borrowed that
-    // long (`run`). It does not end meanwhile: this thread runs it, or is borrowing what is
-    // borrowed from the worker, or is one for which the body waits (`threads`). Where one thread
-    // runs several bodies (coroutines), one goes on at a time: no other one ends while this waits.
+    // SAFETY: links last until all bodies of the run, and the threads that they scope, have ended
+    // (`Annex::around`). This thread runs a body, or is borrowing what is borrowed from a worker, or is
+    // one for which a body waits (`threads`): so the run does not end meanwhile.
     unsafe { wait_by((link, is_beside), waiters, waits_for, step) }
 }
 

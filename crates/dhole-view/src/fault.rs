@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole_heap::signal::{self, SignalHandler};
@@ -57,6 +57,8 @@ static ENTRIES: [Entry; MOST] = [const {
 /// So many entries were ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
+/// The process whose memory it is.
+static OWNER: AtomicI32 = AtomicI32::new(0);
 /// Whoever changes entries.
 static CHANGING: Mutex<()> = Mutex::new(());
 
@@ -100,6 +102,8 @@ impl Registration {
     /// What has the views stays where it is until the registration is dropped.
     pub unsafe fn new(of: *const dyn Faults, views: Range<usize>) -> io::Result<Registration> {
         let _one = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: it takes nothing.
+        OWNER.store(unsafe { libc::getpid() }, Ordering::SeqCst);
         let free = |entry: &Entry| entry.target.load(Ordering::SeqCst).is_null();
         let Some(place) = ENTRIES.iter().position(free) else {
             let why = format!("{MOST} nodes of this process have memory already");
@@ -199,7 +203,14 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
         let registers = &mut (*interrupted).uc_mcontext.gregs;
         (place, registers, libc::__errno_location())
     };
-    let used = USED.load(Ordering::SeqCst);
+    // A child of `fork` has none of the views, and its parent's locks as they were then.
+    // SAFETY: it takes nothing.
+    let is_child = unsafe { libc::getpid() } != OWNER.load(Ordering::SeqCst);
+    let used = if is_child {
+        0
+    } else {
+        USED.load(Ordering::SeqCst)
+    };
     let found = place.and_then(|place| {
         let entries = ENTRIES.iter().take(used);
         let target = entries.filter_map(|entry| entry.find(place)).next()?;

@@ -43,12 +43,15 @@ fn holding<R>(
     f: impl FnOnce() -> R,
 ) -> Result<R, MemoryError> {
     wanted.sort_by_key(Wanted::offset);
-    for two in wanted.windows(2) {
-        let overlap = two[0].offset() + two[0].bytes > two[1].offset();
-        if overlap && (two[0].writes || two[1].writes) {
+    for (place, one) in wanted.iter().enumerate() {
+        let end = one.offset() + one.bytes;
+        let mut met = wanted[place + 1..]
+            .iter()
+            .take_while(|it| it.offset() < end);
+        if let Some(other) = met.find(|it| one.writes || it.writes) {
             return Err(MemoryError::Overlap {
-                at: two[0].address,
-                other: two[1].address,
+                at: one.address,
+                other: other.address,
             });
         }
     }

@@ -70,6 +70,8 @@ impl Here {
             memory.sync.carry_out(commands, &memory.waiters, out);
             if !begun && result.is_none() {
                 before(memory, out);
+                // What goes before may have ended the wait.
+                result = memory.sync.machine().result(thread);
             }
             begun = true;
             match result {

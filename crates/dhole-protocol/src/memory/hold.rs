@@ -95,9 +95,9 @@ impl Millipage {
             MemoryKind::Invalidate => self.take_invalidate(from, message, out),
             _ => self.take_forward(from, message, out),
         };
-        taken.map_err(|what| ProtocolError::BadMessage { from, what })?;
-        self.own_messages(out);
-        Ok(())
+        taken
+            .and_then(|()| self.take_own(out))
+            .map_err(|what| ProtocolError::BadMessage { from, what })
     }
 
     /// Whether a message waits until a thread does not hold a minipage: for models and tests.

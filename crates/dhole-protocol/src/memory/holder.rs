@@ -48,8 +48,13 @@ impl Millipage {
         self.places.insert(minipage.offset(), minipage.bytes);
     }
 
-    /// Whether a minipage has bytes in common with one of which this node has a copy.
+    /// Whether a minipage has bytes in common with one of which this node has a copy, or a page of
+    /// its view: of such a page there is one minipage, whose protection it has.
     fn overlaps(&self, minipage: Minipage) -> bool {
+        let before = self.held.range(..minipage.end_of_pages()).next_back();
+        if before.is_some_and(|(_, it)| it.minipage.end_of_pages() > minipage.first_page()) {
+            return true;
+        }
         let end = minipage.offset() + u64::from(minipage.bytes);
         let before = self.places.range(..end).next_back();
         before.is_some_and(|(start, bytes)| start + u64::from(*bytes) > minipage.offset())

@@ -365,7 +365,12 @@ impl ThreadSync {
                 self.of_sender(from, by)?;
                 self.take_join(thread, by, out)
             }
-            M::Joined { by, value, ran } => self.take_joined(from, by, value, ran, out),
+            M::Joined {
+                thread,
+                by,
+                value,
+                ran,
+            } => self.take_joined(from, (thread, by), (value, ran), out),
             M::Leave => {
                 self.started.has_left = true;
                 out.push(ThreadCommand::Started);

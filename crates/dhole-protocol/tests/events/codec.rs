@@ -131,6 +131,7 @@ fn thread_messages() -> impl Iterator<Item = Message> {
         },
         ThreadMessage::Join { thread, by },
         ThreadMessage::Joined {
+            thread,
             by,
             value: key,
             ran: true,

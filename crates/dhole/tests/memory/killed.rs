@@ -34,13 +34,18 @@ pub fn in_memory(w: &mut Worker<'_>) -> Result<()> {
     // None is in the runtime any more.
     let begun = &rows.row(0).cells(w)[7];
     begun.fetch_add(1, Relaxed);
-    while begun.load(Relaxed) < w.nodes() as u64 {
+    // By the only copy: one to read would stay as it is when the others have died.
+    while begun.fetch_add(0, Relaxed) < w.nodes() as u64 {
         std::hint::spin_loop();
     }
     dies_soon(w);
     let cells: Vec<_> = (0..4).map(|row| &rows.row(row).cells(w)[0]).collect();
     loop {
-        cells.iter().for_each(|cell| _ = cell.fetch_add(1, Relaxed));
+        for _ in 0..10_000 {
+            cells.iter().for_each(|cell| _ = cell.fetch_add(1, Relaxed));
+        }
+        // A node that has all of them when the others die faults no more.
+        w.pause()?;
     }
 }
 
@@ -78,8 +83,15 @@ fn left(program: &str, victim: usize, after_us: u64) -> Vec<(Option<i32>, String
 fn an_access_that_needs_a_killed_node_names_node_and_address() {
     // Node 0 manages; the others own and acquire in turn.
     for (victim, after_us) in [(0, 300), (1, 2_000), (2, 900), (0, 9_000)] {
-        for (code, words) in left("killed in memory", victim, after_us) {
-            assert_eq!(code, Some(70), "{victim} after {after_us}: {words}");
+        let left = left("killed in memory", victim, after_us);
+        let faulted = left.iter().filter(|(code, _)| *code == Some(70)).count();
+        assert!(faulted > 0, "{victim} after {after_us}: {left:?}");
+        for (code, words) in left {
+            // One that had all numbers by then ends by its next pause.
+            if code != Some(70) {
+                assert_eq!(code, Some(1), "{victim} after {after_us}: {words}");
+                continue;
+            }
             assert!(words.contains("ing memory at 0x"), "{words}");
             assert!(
                 words.contains(&format!("node {victim} was lost")),

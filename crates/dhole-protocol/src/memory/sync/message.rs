@@ -219,6 +219,8 @@ pub enum ThreadMessage {
     },
     /// A thread has ended that another one waits for.
     Joined {
+        /// The one that has ended.
+        thread: ThreadId,
         /// The one that waits.
         by: ThreadId,
         /// What the one that ended says.
@@ -275,7 +277,7 @@ impl ThreadMessage {
             | M::Taken { thread, .. }
             | M::Start { thread, .. } => is_thread(thread),
             M::Join { thread, by } => is_thread(thread) && is_thread(by),
-            M::Joined { by, .. } => is_thread(by),
+            M::Joined { thread, by, .. } => is_thread(thread) && is_thread(by),
             M::Probe { path } => {
                 let held = |waits_for: &HeldBy| match waits_for {
                     HeldBy::Lock(_) => true,

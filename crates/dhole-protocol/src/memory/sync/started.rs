@@ -59,6 +59,10 @@ impl ThreadSync {
         if node.index() >= self.nodes {
             return Err(ThreadRefusal::NoNode(node));
         }
+        if node == self.me && self.started.all.len() >= MOST_STARTED {
+            let (what, most) = ("threads that are started on a node", MOST_STARTED);
+            return Err(ThreadRefusal::Full { what, most });
+        }
         self.started.number += 1;
         let thread = ThreadId::new(node, self.me, self.started.number);
         let start = ThreadMessage::Start {
@@ -94,7 +98,7 @@ impl ThreadSync {
         let run = match by {
             None => Run::Ended(value),
             Some(by) => {
-                self.tell_joined(by, value, out);
+                self.tell_joined((thread, by), value, out);
                 Run::Joined
             }
         };
@@ -102,9 +106,19 @@ impl ThreadSync {
         self.own_messages(out);
     }
 
-    fn tell_joined(&mut self, by: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
-        let (ran, value) = (value.is_some(), value.unwrap_or_default());
-        self.send(by.node(), ThreadMessage::Joined { by, value, ran }, out);
+    fn tell_joined(
+        &mut self,
+        (thread, by): (ThreadId, ThreadId),
+        value: Option<u64>,
+        out: &mut Vec<ThreadCommand>,
+    ) {
+        let joined = ThreadMessage::Joined {
+            thread,
+            by,
+            value: value.unwrap_or_default(),
+            ran: value.is_some(),
+        };
+        self.send(by.node(), joined, out);
     }
 
     /// A thread waits for the end of another one, and gets what it says.
@@ -168,13 +182,18 @@ impl ThreadSync {
             None if self.started.all.len() < MOST_STARTED => Run::On(false, Some(by)),
             Some(Run::On(known, None)) => Run::On(known, Some(by)),
             Some(Run::Ended(value)) => {
-                self.tell_joined(by, value, out);
+                self.tell_joined((thread, by), value, out);
                 Run::Joined
             }
             // There is an answer, but no value, and it is not waited for.
             _ => {
-                let (value, ran) = (WAITED_FOR, false);
-                self.send(by.node(), ThreadMessage::Joined { by, value, ran }, out);
+                let joined = ThreadMessage::Joined {
+                    thread,
+                    by,
+                    value: WAITED_FOR,
+                    ran: false,
+                };
+                self.send(by.node(), joined, out);
                 return Ok(());
             }
         };
@@ -185,17 +204,16 @@ impl ThreadSync {
     pub(super) fn take_joined(
         &mut self,
         from: NodeId,
-        by: ThreadId,
-        value: u64,
-        ran: bool,
+        (thread, by): (ThreadId, ThreadId),
+        (value, ran): (u64, bool),
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
-        // Where it waited for itself it has heard of that, and does not wait any more.
-        let Some(WaitsOn::Thread(thread)) = self.waits_on(by) else {
-            return Ok(());
-        };
         if thread.node() != from {
             return Err("what only the node of a thread says");
+        }
+        // One that was told of a deadlock waits no more, or for another thread by now.
+        if self.waits_on(by) != Some(WaitsOn::Thread(thread)) {
+            return Ok(());
         }
         let result = match (ran, value) {
             (true, value) => Ok(value),
