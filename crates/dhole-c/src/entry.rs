@@ -6,14 +6,8 @@ use std::ffi::{CStr, c_char, c_int};
 use dhole::memory::{MemorySettings, ProgramMemory, RawMemory};
 use dhole::{Config, Worker};
 
+use crate::heap::{BASE, VIEWS};
 use crate::{exit, globals, heap, threads};
-
-/// Where the memory begins in all processes: above what sanitisers use, and below what the system
-/// gives out.
-pub(crate) const BASE: usize = 0x2000_0000_0000;
-
-/// How many views there are, one behind the other.
-pub(crate) const VIEWS: usize = 32;
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]

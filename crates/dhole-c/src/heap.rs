@@ -11,8 +11,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole::memory::{MemoryError, MemorySettings, RawMemory};
 
-use crate::entry::{BASE, VIEWS};
 use crate::failure::{fatal, refused, set_errno};
+
+/// Where the memory begins in all processes: above what sanitisers use, and below what the system
+/// gives out.
+pub(crate) const BASE: usize = 0x2000_0000_0000;
+
+/// How many views there are, one behind the other.
+pub(crate) const VIEWS: usize = 32;
 
 /// The memory of this process's node, while its run is on.
 static MEMORY: OnceLock<(usize, RawMemory<'static>)> = OnceLock::new();
