@@ -38,8 +38,9 @@ fn place() -> &'static Path {
     made.folder.path()
 }
 
-/// The names of an MPI library that the library leaves open, if it was built with the feature `mpi`,
-/// as all of a build is: there is no static MPI library. No program here calls them, so each is 0.
+/// The names of an MPI library that the library leaves open, if it was built with the feature
+/// `mpi`, as all of a build is: there is no static MPI library. No program here calls them, so each
+/// is 0.
 fn without_mpi() -> Option<&'static str> {
     static FOUND: OnceLock<String> = OnceLock::new();
     let found = FOUND.get_or_init(|| {

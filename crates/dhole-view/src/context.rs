@@ -275,8 +275,8 @@ pub(crate) fn wait(
 ) -> Result<(), MemoryWaitError> {
     let (link, is_beside) = link_of(memory).ok_or(MemoryWaitError::NoBody)?;
     // SAFETY: links last until all bodies of the run, and the threads that they scope, have ended
-    // (`Annex::around`). This thread runs a body, or is borrowing what is borrowed from a worker, or is
-    // one for which a body waits (`threads`): so the run does not end meanwhile.
+    // (`Annex::around`). This thread runs a body, or is borrowing what is borrowed from a worker,
+    // or is one for which a body waits (`threads`): so the run does not end meanwhile.
     unsafe { wait_by((link, is_beside), waiters, waits_for, step) }
 }
 
