@@ -367,7 +367,7 @@ impl Drop for Begins<'_> {
 }
 
 /// Runs `main`, which starts threads on nodes. Those that are started on this one begin beside it.
-/// When `main` is over, the nodes that [serve](serve) hear that; it returns when the threads of
+/// When `main` is over, the nodes that [`serve`] hear that; it returns when the threads of
 /// this node have ended too. One node of a run calls this.
 ///
 /// # Errors
