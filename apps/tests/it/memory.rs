@@ -231,7 +231,8 @@ fn a_node_that_is_killed_ends_the_run_wherever_the_other_waits() {
         .stderr(Stdio::piped())
         .spawn();
     let mut run = Ends(run.unwrap());
-    // Which processes another one has, and that it has mapped memory, can only be polled for.
+    // It sleeps between two looks: which processes another one has, and that it has mapped memory,
+    // can only be polled for.
     let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
     let mut victim = None;
     for _ in 0..1500 {

@@ -210,6 +210,7 @@ unsafe fn until(until: *const libc::timespec, mut tries: impl FnMut() -> c_int) 
             return libc::ETIMEDOUT;
         };
         must(sync::pause(), &"waiting", std::ptr::null());
+        // The locks of all nodes know no limits of time: a wait with one looks again and again.
         std::thread::sleep(left.min(LOOKS_AGAIN));
     }
 }
@@ -320,6 +321,7 @@ pub unsafe extern "C" fn dh_pthread_cond_timedwait(
     if released != 0 {
         return released;
     }
+    // The conditions of all nodes know no limits of time: the caller looks again and again.
     std::thread::sleep(left.min(LOOKS_AGAIN));
     // SAFETY: the caller's.
     unsafe { lock(mutex) }
