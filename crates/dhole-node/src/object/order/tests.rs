@@ -6,7 +6,9 @@ use dhole_heap::Cluster;
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::Message;
 use dhole_protocol::group::{Part, ViewId};
-use dhole_protocol::objects::{Bytes, Call, Host, ObjectsEvent, ObjectsMessage, Strategy};
+use dhole_protocol::objects::{
+    Bytes, Call, Host, ObjectsCommand, ObjectsEvent, ObjectsMessage, Strategy,
+};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -362,25 +364,30 @@ fn who_waits_until_it_has_come_so_far_goes_on() {
 
 #[test]
 fn a_write_goes_behind_what_is_queued_or_recorded_before_it() {
-    for recorded in [false, true] {
+    for recorded in ["by nobody", "by the group", "by the objects"] {
         let mut here = Here::new(1, 3);
         let before = here.submit(&call(2, 1, ADD), 0);
         let mut out = Outbox::default();
         let mut guard = here.node.monitor.lock();
         let (mut heap, state) = guard.split();
         let to = NodeId(0);
-        if recorded {
-            let message = before.clone();
-            let command = GroupCommand::Send { to, message };
-            state.here.group_commands.push(command);
-        } else {
-            let message = ObjectsMessage::Group(before.clone());
-            out.push(Envelope {
+        let message = before.clone();
+        match recorded {
+            "by the group" => {
+                let command = GroupCommand::Send { to, message };
+                state.here.group_commands.push(command);
+            }
+            "by the objects" => {
+                let message = ObjectsMessage::Group(message);
+                let command = ObjectsCommand::Send { to, message };
+                state.here.commands.push(command);
+            }
+            _ => out.push(Envelope {
                 from: here.node.id,
                 to,
-                body: Message::Objects(Box::new(message)),
+                body: Message::Objects(Box::new(ObjectsMessage::Group(message))),
                 payload: Payload::NONE,
-            });
+            }),
         }
         let mut step = Step {
             from: here.node.id,
