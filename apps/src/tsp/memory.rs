@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use dhole::memory::{self, SharedCell, SharedRow, SharedRows};
+use dhole::memory::{self, SharedCell, SharedRow, SharedRows, TryAccess};
 use dhole::{Error, Lock, Result, Worker};
 
 use super::pool::{HEAD_WORDS, MOST_CITIES, Place, Pool, Store, TOUR_WORDS, TOURS};
@@ -82,7 +82,7 @@ impl Known for Shared<'_, '_> {
             self.units = 0;
             self.w.pause()?;
         }
-        Ok(length < self.shortest())
+        Ok(length < self.shortest.try_load(Relaxed)?)
     }
 
     fn found(&mut self, tour: Tour) -> Result<()> {
@@ -95,7 +95,7 @@ impl Known for Shared<'_, '_> {
         LOCKS[1].with(self.w, |w| {
             let length = tour.length;
             let shortest = bound.get(w);
-            if length < shortest.load(Relaxed) {
+            if length < shortest.try_load(Relaxed)? {
                 let cells = best.cells(w).iter().zip(&tour.cities);
                 cells.for_each(|(cell, city)| cell.store(*city, Relaxed));
                 shortest.store(length, SeqCst);

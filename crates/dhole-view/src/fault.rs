@@ -15,11 +15,22 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole_heap::signal::{self, SignalHandler};
 
+use crate::access_error::{self, MemoryAccessError};
+use crate::checked_access;
+
 /// What has views in which threads fault.
 pub(crate) trait Faults: Sync {
     /// A thread has accessed a place in the views and must not. Returns when it may try again:
     /// whether its next instruction is to be a single step.
-    fn fault(&self, place: usize, writes: bool, instruction: usize) -> bool;
+    ///
+    /// # Errors
+    /// [`MemoryAccessError`]: the access cannot be made.
+    fn fault(
+        &self,
+        place: usize,
+        writes: bool,
+        instruction: usize,
+    ) -> Result<bool, MemoryAccessError>;
 
     /// The instruction of this thread is over that was to be a single step.
     fn stepped(&self);
@@ -159,6 +170,7 @@ impl Handled {
 /// The system's own; and where another part of the program has taken the signal since: its handler
 /// might call this one on a stack on which it cannot wait.
 pub(crate) fn install(signal: c_int) -> io::Result<()> {
+    checked_access::install();
     for (raised, handler) in [
         (signal, on_fault as SignalHandler),
         (libc::SIGTRAP, on_step),
@@ -227,12 +239,35 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
     let views = unsafe { &*(*target).0 };
     // SAFETY: the thread's own.
     let before = unsafe { *errno };
-    if views.fault(place, writes, instruction) {
-        STEPPING.set(target);
-        registers[libc::REG_EFL as usize] |= TRAP_FLAG;
+    match views.fault(place, writes, instruction) {
+        Ok(false) => {}
+        Ok(true) => {
+            STEPPING.set(target);
+            registers[libc::REG_EFL as usize] |= TRAP_FLAG;
+        }
+        Err(error) => match checked_access::goes_on_at(instruction) {
+            Some(behind) => {
+                access_error::keep(error);
+                registers[libc::REG_RIP as usize] = behind as libc::greg_t;
+            }
+            None => end_process(&error),
+        },
     }
     // SAFETY: as above.
     unsafe { *errno = before };
+}
+
+/// The exit code of a process whose access to memory cannot be made.
+const CANNOT_ACCESS: c_int = 70;
+
+/// There is no way back into the program from within a load.
+fn end_process(error: &MemoryAccessError) -> ! {
+    let words = format!("error: {error}\n");
+    // SAFETY: the bytes are the string's; both calls are allowed in a handler.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
+        libc::_exit(CANNOT_ACCESS)
+    }
 }
 
 /// The instruction is over behind which something is to be said.

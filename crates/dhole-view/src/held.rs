@@ -108,6 +108,21 @@ impl<N: SharedNumber> SharedRow<N> {
         hold(w, [], [self], |[], [row]| f(row))
     }
 
+    /// Runs `f` with the numbers as [cells](SharedRow::cells), of which no other node has a copy
+    /// meanwhile: no access to them in `f` faults. As [`write`](SharedRow::write), for rows that
+    /// the node uses by cells.
+    ///
+    /// # Errors
+    /// As there. `f` does not run then.
+    pub fn try_with<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&[N::Atomic]) -> R,
+    ) -> Result<R, MemoryError> {
+        let cells = self.try_cells(w)?;
+        holding(memory(w)?, vec![self.wanted(true)], || f(cells))
+    }
+
     fn wanted(self, writes: bool) -> Wanted {
         Wanted {
             address: self.address(),

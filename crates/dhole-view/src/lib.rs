@@ -12,8 +12,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `access_error` | why an access cannot be made |
 //! | `arena` | the memory object and its views |
+//! | `attempt` | accesses to single numbers that return an error |
 //! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
+//! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
 //! | `held` | rows as slices, held while a closure has them |
@@ -30,8 +33,11 @@
 //! Only Linux on x86-64 has what this needs; elsewhere the crate is empty.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 
+mod access_error;
 mod arena;
+mod attempt;
 mod catcher;
+mod checked_access;
 mod context;
 mod fault;
 mod held;
@@ -48,6 +54,8 @@ mod thread_error;
 pub mod threads;
 mod waiters;
 
+pub use access_error::{MemoryAccessError, MemoryAccessFailure};
+pub use attempt::TryAccess;
 pub use held::hold;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use program::{ProgramMemory, RawMemory};

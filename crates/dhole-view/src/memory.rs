@@ -18,6 +18,7 @@ use dhole_protocol::memory::{
     MemoryOperation, Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
 };
 
+use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
 use crate::arena::{Arena, Placed};
 use crate::catcher::{CatcherKind, Protection};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
@@ -26,9 +27,6 @@ use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
 use crate::sizes::Sizes;
 use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
-
-/// The exit code of a process whose access to memory cannot be made.
-const CANNOT_ACCESS: i32 = 70;
 
 /// One instruction accesses no more pages than this.
 const MOST_KEPT: usize = 4;
@@ -492,26 +490,27 @@ impl Memory {
         AnnexStep::Over
     }
 
-    /// An access cannot be made, and there is no way back into the program.
-    fn gives_up(&self, place: usize, writes: bool, why: &dyn std::fmt::Display) -> ! {
-        let doing = if writes { "writing" } else { "reading" };
-        let address = self.arena.address_of(place).unwrap_or_default();
-        let words = format!(
-            "error: {doing} memory at {address:#x} on {}: {why}\n",
-            self.node
-        );
-        // SAFETY: the bytes are the string's; both calls are allowed in a handler.
-        unsafe {
-            libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
-            libc::_exit(CANNOT_ACCESS)
+    /// An access cannot be made. What the thread keeps until its instruction is over it gives up.
+    fn fails(&self, address: u64, writes: bool, cause: MemoryAccessFailure) -> MemoryAccessError {
+        self.stepped();
+        MemoryAccessError {
+            address,
+            writes,
+            node: self.node,
+            cause,
         }
     }
 }
 
 impl Faults for Memory {
-    fn fault(&self, place: usize, writes: bool, instruction: usize) -> bool {
+    fn fault(
+        &self,
+        place: usize,
+        writes: bool,
+        instruction: usize,
+    ) -> Result<bool, MemoryAccessError> {
         let Some(address) = self.arena.address_of(place) else {
-            self.gives_up(place, writes, &"the address is in no view");
+            return Err(self.fails(0, writes, MemoryAccessFailure::NoView));
         };
         let operation = match writes {
             true => MemoryOperation::Write,
@@ -520,15 +519,14 @@ impl Faults for Memory {
         let mut access = Access::new(address, operation, instruction);
         let page = waits_for(address);
         let waited = context::wait(self.threads(), page, &mut |out| self.step(&mut access, out));
-        let faulted = waited.map(|()| access.faulted);
-        match faulted {
-            Ok(Faulted::Again) => {}
-            Ok(Faulted::Gone) => self.gives_up(place, writes, &"nothing is allocated there"),
-            Ok(Faulted::Holds) => self.gives_up(place, writes, &MemoryWaitError::Holds),
-            Ok(Faulted::Refused(cause)) => self.gives_up(place, writes, &cause),
-            Err(cause) => self.gives_up(place, writes, &cause),
-        }
-        self.lock().keeps(access.thread)
+        let cause = match waited.map(|()| access.faulted) {
+            Ok(Faulted::Again) => return Ok(self.lock().keeps(access.thread)),
+            Ok(Faulted::Gone) => MemoryAccessFailure::Gone,
+            Ok(Faulted::Holds) => MemoryWaitError::Holds.into(),
+            Ok(Faulted::Refused(cause)) => MemoryWaitError::Refused(cause).into(),
+            Err(cause) => cause.into(),
+        };
+        Err(self.fails(address, writes, cause))
     }
 
     fn stepped(&self) {

@@ -9,6 +9,7 @@ use dhole_protocol::memory::{
     Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRefusal, VIEW_BITS,
 };
 
+use crate::access_error::MemoryAccessError;
 use crate::context::MemoryWaitError;
 use crate::memory::{Memory, NodeMemory};
 use crate::number::SharedNumber;
@@ -62,6 +63,9 @@ pub enum MemoryError {
         /// The address.
         at: u64,
     },
+    /// An access that was tried ([`TryAccess`](crate::TryAccess)) cannot be made.
+    #[error(transparent)]
+    Access(#[from] MemoryAccessError),
     /// What is needed cannot be waited for, or the system refuses it.
     #[error("asking for raw memory: {0}")]
     Wait(#[from] MemoryWaitError),
@@ -305,7 +309,8 @@ impl<N: SharedNumber> SharedRow<N> {
     /// An access that cannot be made ends the process with exit code 70 and words that name the
     /// node, the address and the cause: there is no way back from within a load. So does one within
     /// a call of the runtime (an operation, an initialiser), and one by another thread than the
-    /// program's where nodes are simulated.
+    /// program's where nodes are simulated. [`TryAccess`](crate::TryAccess) has accesses that
+    /// return an error instead.
     ///
     /// # Errors
     /// [`MemoryError`]: the run has no memory, or not this.
@@ -328,6 +333,24 @@ impl<N: SharedNumber> SharedRow<N> {
             Ok(cells) => cells,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Where the numbers are in this node's memory, as a raw pointer to the first. An access
+    /// behind it faults, and waits, as one to [cells](SharedRow::cells) does.
+    ///
+    /// To have it is safe. Whoever follows it sees to this:
+    ///
+    /// - it is followed before the run ends, and within the row's numbers;
+    /// - an access is a volatile or atomic one, or an instruction of the program's own; other nodes
+    ///   may change the numbers at any time, so no reference to a plain number is made of it unless
+    ///   the program keeps the others from writing (a barrier, a lock);
+    /// - the node that follows it does not use the row by slices (`read`, `write`);
+    /// - atomic accesses are of the size of a number.
+    ///
+    /// # Errors
+    /// As [`try_cells`](SharedRow::try_cells).
+    pub fn as_ptr(self, w: &Worker<'_>) -> Result<*mut N, MemoryError> {
+        Ok(self.place(memory(w)?, Use::Cells)?.cast())
     }
 
     /// Where the row is in the views of the program, if it can be there.

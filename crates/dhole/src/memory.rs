@@ -110,19 +110,59 @@
 //! }
 //! ```
 //!
+//! A number is an integer or a float: a type with references cannot be shared.
+//!
+//! ```compile_fail,E0277
+//! # use dhole::Worker;
+//! # use dhole::memory::{self, SharedRows};
+//! fn names(w: &mut Worker<'_>) -> dhole::Result<SharedRows<&'static str>> {
+//!     Ok(memory::alloc_rows(w, 4, 4)?) // error: `&str` is no number
+//! }
+//! ```
+//!
+//! # Errors of accesses
+//!
+//! [`TryAccess`] has loads and stores that return an error where an ordinary one would end the
+//! process. One that the node may make costs a single instruction. `read`, `write` and
+//! [`SharedRow::try_with`] return such errors as well.
+//!
+//! ```
+//! # use std::sync::atomic::Ordering::Relaxed;
+//! # use dhole::Config;
+//! use dhole::memory::{MemoryAccessFailure, TryAccess};
+//! # use dhole::memory::{self, MemorySettings};
+//! # let run = Config::nodes(2).memory(MemorySettings::default()).run(|w| {
+//! let row = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 4)?.row(0)))?;
+//! row.cells(w)[3].try_store(5, Relaxed)?;
+//! w.barrier()?;
+//! if w.node().index() == 0 {
+//!     row.free(w)?;
+//! }
+//! w.barrier()?;
+//! let gone = row.cells(w)[3].try_load(Relaxed).unwrap_err();
+//! assert_eq!(gone.cause, MemoryAccessFailure::Gone);
+//! # Ok(())
+//! # })?;
+//! # Ok::<(), dhole::RunError>(())
+//! ```
+//!
+//! # Raw pointers
+//!
+//! [`SharedRow::as_ptr`] gives a pointer, which is safe to have and unsafe to follow.
+//!
 //! # Limits
 //!
 //! Memory is not touched within a call of the runtime (an operation, an initialiser), and in a
 //! simulation only by the thread that runs the program. 4,096 threads of a node may wait. An access
-//! that cannot be made, for the run has ended or nothing is allocated there, ends the process with
-//! exit code 70: there is no way back from within a load. A loop that waits for another node's
-//! store calls [`Worker::pause`](crate::Worker::pause) in each turn, and so hears of the end of the
-//! run. A run that survives the loss of nodes has no raw memory. System calls do not fault: copy
-//! what they read or write (`EFAULT` otherwise).
+//! that cannot be made ends the process with exit code 70, unless it was tried ([`TryAccess`]):
+//! nothing is allocated there, or the run has ended. There is no way back from within a load.
+//! A loop that waits for another node's store calls [`Worker::pause`](crate::Worker::pause) in
+//! each turn, and so hears of the end of the run. A run that survives the loss of nodes has no raw
+//! memory. System calls do not fault: copy what they read or write (`EFAULT` otherwise).
 
 pub use dhole_view::{
-    AtomicF32, AtomicF64, MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory,
-    SharedCell, SharedNumber, SharedRow, SharedRows, alloc, alloc_chunks, alloc_contiguous,
-    alloc_rows, hold, usage,
+    AtomicF32, AtomicF64, MemoryAccessError, MemoryAccessFailure, MemoryError, MemorySettings,
+    MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber, SharedRow, SharedRows,
+    TryAccess, alloc, alloc_chunks, alloc_contiguous, alloc_rows, hold, usage,
 };
 pub use dhole_view::{sync, threads};

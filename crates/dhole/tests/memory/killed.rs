@@ -12,7 +12,7 @@ use crate::cluster;
 const VICTIM: &str = "DHOLE_TEST_VICTIM";
 
 /// The process is killed after this time, wherever it is then.
-fn dies_soon(w: &Worker<'_>) {
+pub fn dies_soon(w: &Worker<'_>) {
     let said = std::env::var(VICTIM).expect("a victim");
     let (victim, after) = said.split_once(' ').expect("a node and a time");
     if w.node().index().to_string() != victim {
@@ -67,7 +67,7 @@ pub fn at_locks(w: &mut Worker<'_>) -> Result<()> {
 }
 
 /// The words of each node that is left, and its exit code.
-fn left(program: &str, victim: usize, after_us: u64) -> Vec<(Option<i32>, String)> {
+pub fn left(program: &str, victim: usize, after_us: u64) -> Vec<(Option<i32>, String)> {
     let also = |_| vec![(VICTIM.to_owned(), format!("{victim} {after_us}"))];
     let ended = cluster::run_with(3, program, also);
     let (killed, left): (Vec<_>, Vec<_>) = ended

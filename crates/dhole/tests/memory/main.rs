@@ -1,6 +1,7 @@
 //! Raw memory, from a program's side.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod attempts;
 #[path = "../processes/cluster.rs"]
 mod cluster;
 mod ending;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use dhole::{RunError, Worker};
 
-use crate::{config, ending, killed, litmus, sync, threads};
+use crate::{attempts, config, ending, killed, litmus, sync, threads};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
@@ -14,6 +14,8 @@ pub fn run(name: &str) -> i32 {
         "under a lock" => says(|w| sync::increments_under_a_lock(w, 3)),
         "swaps" => says(ending::swaps),
         "killed in memory" => says(killed::in_memory),
+        "tries until one fails" => says(attempts::until_one_fails),
+        "tries what is freed" => says(attempts::of_a_freed_row),
         "killed at locks" => says(killed::at_locks),
         "litmus" => {
             let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");
