@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Barriers, Races, ReportForm};
+use dhole::{Barriers, Domains, Races, ReportForm};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -206,6 +206,11 @@ pub struct Defaults {
     #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
     one_sided: Option<bool>,
 
+    /// Which nodes have the same raw memory, unless the program sets it: those of each machine
+    /// (host, the default), none (node), or at most so many of a machine together
+    #[arg(long, value_name = "WHICH")]
+    domains: Option<Domains>,
+
     /// Write to standard error, when a run is over, which lines of the program its nodes waited at
     /// longest, with advice; in a form, `text` if left out
     #[arg(
@@ -228,12 +233,14 @@ impl Defaults {
     }
 
     /// The environment variables for the program.
-    pub fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
         let protocol = self.protocol.as_deref();
         let races = self.races.map(Races::name);
         let barrier = self.barrier.map(Barriers::name);
         let one_sided = self.one_sided.map(|on| if on { "on" } else { "off" });
         let report = self.report.map(ReportForm::name);
+        let domains = self.domains.map(|domains| domains.to_string());
+        let domains = domains.map(|name| (dhole::Defaults::DOMAINS, name));
         let all = [
             (dhole::Defaults::PROTOCOL, protocol),
             (dhole::Defaults::RACES, races),
@@ -241,8 +248,9 @@ impl Defaults {
             (dhole::Defaults::ONE_SIDED, one_sided),
             (dhole::Defaults::REPORT, report),
         ];
-        all.into_iter()
-            .filter_map(|(variable, name)| Some((variable, name?)))
+        let said = all.into_iter();
+        said.filter_map(|(variable, name)| Some((variable, name?.to_owned())))
+            .chain(domains)
     }
 }
 
@@ -272,7 +280,7 @@ impl Run {
         ];
         let said = |(name, value): (&str, Option<u64>)| Some((name.to_owned(), value?.to_string()));
         let defaults = self.defaults.variables();
-        let defaults = defaults.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let defaults = defaults.map(|(name, value)| (name.to_owned(), value));
         variables.into_iter().filter_map(said).chain(defaults)
     }
 
@@ -645,8 +653,9 @@ mod tests {
 
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
-        let words = "-n 3 --protocol home --races warn-all --barrier central --report -- program";
-        fn variables(defaults: &Defaults) -> Vec<(&str, &str)> {
+        let words = "-n 3 --protocol home --races warn-all --barrier central --report \
+                     --domains node -- program";
+        fn variables(defaults: &Defaults) -> Vec<(&str, String)> {
             defaults.variables().collect()
         }
         let told = [
@@ -654,7 +663,9 @@ mod tests {
             ("DHOLE_RACES", "warn-all"),
             ("DHOLE_BARRIER", "central"),
             ("DHOLE_REPORT", "text"),
-        ];
+            ("DHOLE_DOMAINS", "node"),
+        ]
+        .map(|(name, value)| (name, value.to_owned()));
         let parse = |command: &str| {
             let words = format!("dhole {command} {words}");
             Arguments::parse_from(words.split_whitespace()).command
@@ -668,7 +679,7 @@ mod tests {
         let run: Vec<_> = run.variables().collect();
         assert!(
             told.iter()
-                .all(|(name, value)| run.contains(&((*name).into(), (*value).into())))
+                .all(|(name, value)| run.contains(&((*name).into(), value.clone())))
         );
     }
 

@@ -102,11 +102,17 @@ fn shared() -> &'static Path {
     built(&BUILT, "shared", &["-std=gnu89"])
 }
 
-/// A program with these arguments, on as many processes.
+/// A program with these arguments, on as many processes, which have the same memory.
 fn run(program: &Path, processes: usize, words: &[&str]) -> Output {
+    run_in("host", program, processes, words)
+}
+
+/// The same in such domains.
+fn run_in(domains: &str, program: &Path, processes: usize, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
     let count = processes.to_string();
-    command.args(["run", "-n", &count, "--prefix", "none", "--"]);
+    command.args(["run", "-n", &count, "--domains", domains]);
+    command.args(["--prefix", "none", "--"]);
     command.arg(program).args(words).stdin(Stdio::null());
     command.output().unwrap()
 }
@@ -125,13 +131,12 @@ fn lines(output: &Output) -> Vec<String> {
 /// A case of `shared.c` prints the same on one, two and four processes.
 fn prints(case: &str, threads: &str, expected: &[&str]) {
     for processes in [1, 2, 4] {
-        let output = checked(run(shared(), processes, &[case, threads]));
-        assert_eq!(
-            lines(&output),
-            expected,
-            "{case} on {processes}: {}",
-            text(&output.stderr)
-        );
+        for domains in ["node", "host"] {
+            let output = run_in(domains, shared(), processes, &[case, threads]);
+            let said = text(&output.stderr);
+            let printed = lines(&checked(output));
+            assert_eq!(printed, expected, "{case} on {processes}: {said}");
+        }
     }
 }
 
@@ -180,8 +185,12 @@ fn exit_ends_the_run_with_its_code_after_what_runs_at_exit() {
 
 #[test]
 fn mistakes_are_named_with_address_block_and_reason() {
+    ["node", "host"].into_iter().for_each(mistakes_are_named);
+}
+
+fn mistakes_are_named(domains: &str) {
     let said = |case: &str, code: i32, words: &[&str]| {
-        let output = run(shared(), 2, &[case]);
+        let output = run_in(domains, shared(), 2, &[case]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{said}");
         for word in words {
@@ -198,7 +207,7 @@ fn mistakes_are_named_with_address_block_and_reason() {
     );
     // The program's own fault ends the node as ever, and the command names both.
     said("fault", 128 + 11, &["node 1", "SIGSEGV"]);
-    let output = checked(run(shared(), 2, &["full"]));
+    let output = checked(run_in(domains, shared(), 2, &["full"]));
     let printed = text(&output.stdout);
     assert!(
         printed.starts_with("blocks 127 of 2: Cannot allocate memory\n"),
@@ -212,8 +221,10 @@ fn mistakes_are_named_with_address_block_and_reason() {
 
 #[test]
 fn a_child_has_none_of_the_memory() {
-    let output = checked(run(shared(), 2, &["fork"]));
-    assert_eq!(text(&output.stdout), "child: signal 11\n");
+    for domains in ["node", "host"] {
+        let output = checked(run_in(domains, shared(), 2, &["fork"]));
+        assert_eq!(text(&output.stdout), "child: signal 11\n");
+    }
 }
 
 #[test]
@@ -241,8 +252,10 @@ fn is_as_without_dhole(program: &Path, name: &str) {
     checked(compile.arg(&stock).output().unwrap());
     for (processes, threads) in [(1, "3"), (2, "2"), (4, "6")] {
         let expected = checked(Command::new(&stock).arg(threads).output().unwrap());
-        let output = checked(run(program, processes, &[threads]));
-        assert_eq!(lines(&output), lines(&expected), "{name} on {processes}");
+        for domains in ["node", "host"] {
+            let output = checked(run_in(domains, program, processes, &[threads]));
+            assert_eq!(lines(&output), lines(&expected), "{name} on {processes}");
+        }
     }
 }
 

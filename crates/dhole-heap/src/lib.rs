@@ -22,7 +22,7 @@
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault`, `signal` | the detector `vm`: what may not be touched faults |
 //! | `publication`, `publications`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
-//! | `visible`, `mapping`, `shared_file` | the memory of a process that others of its machine map |
+//! | `visible`, `mapping`, `shared_file`, `domain_file` | the memory of a process that others of its machine map |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
@@ -81,6 +81,7 @@ mod cursor;
 mod decoding;
 mod diff;
 mod directory;
+mod domain_file;
 mod extent;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod fault;
@@ -152,6 +153,7 @@ pub use cursor::{Link, ObjectCursor};
 pub use decoding::decode_whole;
 pub use dhole_macros::Share;
 pub use diff::{DiffError, diff_ranges};
+pub use domain_file::DomainFile;
 pub use foreign::{Foreign, ForeignKind};
 pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, ObjectRefusal, ObjectRefused};

@@ -1,5 +1,6 @@
-//! What a process lets the others of its machine see of its memory: the table of its records, and
-//! the beginning of its page store. Each is a file without a name, made once for all runs.
+//! What a process lets the others of its machine see of its memory: the table of its records, the
+//! beginning of its page store, and raw memory. Each is a file without a name, made once for all
+//! runs.
 //!
 //! Neighbours write into the table, where they set their bits; the store they can only read.
 
@@ -9,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::domain_file::DomainFile;
 use crate::geometry::{HUGE_BYTES, PAGE_BYTES};
 use crate::mapping::{self, Mapping};
 use crate::reservation;
@@ -25,6 +27,8 @@ const STORE_BYTES: u64 = (64 << 30) + HUGE_BYTES;
 pub struct VisibleMemory {
     records: SharedFile,
     store: SharedFile,
+    /// What others map as their raw memory, in one domain with this process.
+    raw: Arc<DomainFile>,
     used: AtomicBool,
 }
 
@@ -34,6 +38,7 @@ impl VisibleMemory {
         Ok(VisibleMemory {
             records: SharedFile::make(c"dhole records", records)?,
             store: SharedFile::make(c"dhole store", STORE_BYTES)?,
+            raw: Arc::new(DomainFile::make()?),
             used: AtomicBool::new(false),
         })
     }
@@ -44,6 +49,20 @@ impl VisibleMemory {
     /// The system's own.
     pub fn files(&self) -> io::Result<[OwnedFd; 2]> {
         Ok([self.records.to_write()?, self.store.to_read()?])
+    }
+
+    /// The [files](VisibleMemory::files), and that of the [raw memory](VisibleMemory::raw).
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn all_files(&self) -> io::Result<[OwnedFd; 3]> {
+        let [records, store] = self.files()?;
+        Ok([records, store, self.raw.to_show()?])
+    }
+
+    /// The raw memory of this process's domain, where this process leads it.
+    pub fn raw(&self) -> &Arc<DomainFile> {
+        &self.raw
     }
 
     /// The table, mapped.

@@ -238,7 +238,7 @@ impl Membership {
 
     /// The same, and as many processes of the cluster as share the cores of this one, itself among
     /// them, as far as is known: what a process does while it waits should depend on that. Others
-    /// of this machine are shown these files, at most two, if the port shares memory with them
+    /// of this machine are shown these files, at most three, if the port shares memory with them
     /// ([`Port::shown_by`]).
     ///
     /// # Errors

@@ -16,6 +16,8 @@ use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::{Message, ProtocolError};
 use thiserror::Error;
 
+use crate::domain::Domain;
+
 /// One node's annex.
 pub trait Annex: Any + Send + Sync {
     /// Takes a message.
@@ -54,11 +56,24 @@ pub trait Annex: Any + Send + Sync {
 
 /// Makes the annexes of a run. Its `Debug` must say all on which the nodes have to agree.
 pub trait AnnexMaker: Debug + Send + Sync {
-    /// The annex of node `node` of `nodes`, `here` of which are in this process.
+    /// The annex of a node.
     ///
     /// # Errors
     /// What the system refuses, in its own words.
-    fn make(&self, node: NodeId, nodes: usize, here: usize) -> io::Result<Box<dyn Annex>>;
+    fn make(&self, place: AnnexPlace) -> io::Result<Box<dyn Annex>>;
+}
+
+/// Where an annex is.
+#[derive(Clone, Debug)]
+pub struct AnnexPlace {
+    /// Its node.
+    pub node: NodeId,
+    /// Nodes of the run.
+    pub nodes: usize,
+    /// Nodes of the run in this process.
+    pub here: usize,
+    /// The domain that all nodes of the run are in, if there is one.
+    pub domain: Option<Domain>,
 }
 
 /// What an annex sends, and what happened, in one step.

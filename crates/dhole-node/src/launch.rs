@@ -1,6 +1,7 @@
 //! A cluster's life: made, run, ended.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +13,9 @@ use dhole_model::{Coherence, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
-use crate::annex::Annex;
+use crate::annex::{Annex, AnnexPlace};
 use crate::annexed::{Annexed, NodeLink, Takers};
+use crate::domain::Domain;
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{Fiber, LostNode, Machine, StartError};
@@ -87,14 +89,19 @@ pub fn run_nodes(
         return Err(ConfigError::PanicAbort.into());
     }
     let pool = Arc::new(PayloadPool::default());
-    let annexes = annexes(machine, settings);
-    let (cluster, first) = match machine.multiprocess() {
+    let domain = domain(machine, settings);
+    let leader = match (&domain, machine.multiprocess()) {
+        (Ok(Some(domain)), _) => domain.leader(),
+        (_, Some(multiprocess)) => multiprocess.me(),
+        _ => NodeId(0),
+    };
+    let annexes = domain.and_then(|domain| annexes(machine, settings, domain));
+    let (cluster, first, domains) = match machine.multiprocess() {
         Some(multiprocess) => {
             let refused = annexes.as_ref().err().cloned();
-            (
-                run_handshake::meet(multiprocess, settings, &pool, refused)?,
-                multiprocess.me().index(),
-            )
+            let me = multiprocess.me().index();
+            let met = run_handshake::meet(multiprocess, settings, &pool, refused, leader)?;
+            (met.0, me, met.1)
         }
         None => {
             settings.check()?;
@@ -106,9 +113,11 @@ pub fn run_nodes(
             (
                 cluster.map_err(|cause| RunError::Reserve { nodes, cause })?,
                 0,
+                nodes,
             )
         }
     };
+    let domains = settings.annex.as_ref().map(|_| domains);
     let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
     let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
     let refused = match machine.multiprocess() {
@@ -230,16 +239,39 @@ pub fn run_nodes(
     if let Some(multiprocess) = machine.multiprocess()
         && let (Some(result), Some(Annexed { node, .. })) = (results.pop().flatten(), all.first())
     {
-        return run_handshake::part(multiprocess, node, &receivers, result, ends);
+        let outcome = run_handshake::part(multiprocess, node, &receivers, result, ends)?;
+        return Ok(Outcome { domains, ..outcome });
     }
     let (results, lost) = left(settings, &all, results)?;
-    Ok(Outcome::of(first_value(results)?, ends, lost, true))
+    let outcome = Outcome::of(first_value(results)?, ends, lost, true);
+    Ok(Outcome { domains, ..outcome })
+}
+
+/// The domain that all nodes are in, if there is one.
+fn domain(machine: &dyn Machine, settings: &Settings) -> Result<Option<Domain>, StartError> {
+    let (Some(multiprocess), Some(_)) = (machine.multiprocess(), &settings.annex) else {
+        return Ok(None);
+    };
+    let domain = multiprocess.domain(settings.domains);
+    let domain = domain.map_err(|cause| refused(machine, settings, &cause))?;
+    Ok(domain.filter(|domain| domain.nodes.len() == settings.nodes))
+}
+
+/// The system refuses what raw memory needs.
+fn refused(machine: &dyn Machine, settings: &Settings, cause: &io::Error) -> StartError {
+    StartError::Refused {
+        machine: machine.name(),
+        nodes: settings.nodes,
+        what: "raw memory",
+        cause: cause.to_string(),
+    }
 }
 
 /// What the nodes of this process have beside their objects.
 fn annexes(
     machine: &dyn Machine,
     settings: &Settings,
+    domain: Option<Domain>,
 ) -> Result<Vec<Option<Box<dyn Annex>>>, StartError> {
     let nodes = settings.nodes;
     let here = match machine.multiprocess() {
@@ -250,13 +282,15 @@ fn annexes(
         return Ok(here.iter().map(|_| None).collect());
     };
     let each = here.iter().map(|node| {
-        let made = maker.make(*node, nodes, here.len());
-        made.map(Some).map_err(|cause| StartError::Refused {
-            machine: machine.name(),
+        let place = AnnexPlace {
+            node: *node,
             nodes,
-            what: "raw memory",
-            cause: cause.to_string(),
-        })
+            here: here.len(),
+            domain: domain.clone(),
+        };
+        let made = maker.make(place);
+        made.map(Some)
+            .map_err(|cause| refused(machine, settings, &cause))
     });
     each.collect()
 }

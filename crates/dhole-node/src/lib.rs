@@ -56,6 +56,7 @@ mod collective_values;
 mod count;
 mod describe;
 mod direct;
+mod domain;
 mod ended;
 mod error;
 mod failure;
@@ -109,7 +110,7 @@ mod worker;
 
 pub use access::Cursor;
 pub use annex::{
-    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter,
+    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, AnnexWaitError, AnnexWaiter,
 };
 pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
@@ -121,6 +122,7 @@ pub use dhole_protocol::{
     ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, SyncObject, Unbegun, Waiter,
     WaitingFor,
 };
+pub use domain::{Domain, Domains, UnknownDomains};
 pub use error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, Result, RunError};
 pub use holding::Holding;
 pub use into_error::IntoError;

@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
 use crate::count::MessageSizes;
+use crate::domain::{Domain, Domains};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -274,6 +276,17 @@ pub trait Multiprocess: Sync {
     /// `cluster`, and the node here what they publish, as far as the system allows: what it
     /// refuses, in words. Called once for a cluster that has settled, before its node has a heap.
     fn publish(&self, cluster: &Cluster) -> Vec<String>;
+
+    /// The domain of the node here, where the nodes of its machine are cut into domains so: none
+    /// where the node is alone in it.
+    ///
+    /// # Errors
+    /// Where this process cannot have the memory of the others: the system's own, and where it is
+    /// memory that they can take away again.
+    fn domain(&self, domains: Domains) -> io::Result<Option<Domain>> {
+        let _ = domains;
+        Ok(None)
+    }
 
     /// A run is to begin here: whoever heard of a failure before hears that the program goes on,
     /// and whether the run `survives` the loss of nodes.

@@ -35,6 +35,8 @@ pub struct Outcome<R> {
     pub warnings: Vec<String>,
     /// The nodes that the run went on without, in the order in which they were lost.
     pub lost: Vec<LostNode>,
+    /// How many domains of raw memory there were; none without raw memory.
+    pub domains: Option<usize>,
 }
 
 impl Outcome<NodeId> {
@@ -52,6 +54,7 @@ impl Outcome<NodeId> {
         Outcome {
             value,
             lost,
+            domains: None,
             measured_time: parts
                 .as_ref()
                 .and_then(|parts| took(parts.iter().copied(), one_clock)),
@@ -78,6 +81,7 @@ impl<R> Outcome<R> {
             costs: self.costs,
             warnings: self.warnings,
             lost: self.lost,
+            domains: self.domains,
         }
     }
 }

@@ -25,6 +25,7 @@ mod receive;
 mod transmit;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
 
+use crate::domain::{Domain, Domains};
 use crate::fibers::{Maker, Turn};
 use crate::machine::{
     Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
@@ -472,6 +474,10 @@ impl Multiprocess for Processes {
 
     fn publish(&self, cluster: &Cluster) -> Vec<String> {
         self.neighbours.publish(&*self.port, cluster)
+    }
+
+    fn domain(&self, domains: Domains) -> io::Result<Option<Domain>> {
+        self.neighbours.domain(&*self.port, domains)
     }
 
     fn begins(&self, survives: bool) {

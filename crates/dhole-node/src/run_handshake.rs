@@ -10,6 +10,7 @@ use dhole_net::PayloadPool;
 use dhole_protocol::Waiter;
 use serde::{Deserialize, Serialize};
 
+use crate::domain;
 use crate::error::{ConfigError, Error, RunError};
 use crate::failure::{Failed, Failure};
 use crate::machine::{LostNode, Multiprocess, Receivers, StartError};
@@ -26,6 +27,8 @@ struct Terms {
     /// The names of what can be shipped.
     shipped: u64,
     ids_left: Range<u64>,
+    /// The leader of its domain.
+    leader: NodeId,
 }
 
 impl Settings {
@@ -53,13 +56,14 @@ impl Settings {
 }
 
 /// This process's part of a cluster, of which all processes have agreed what ids its objects have.
-/// What this process was refused, all hear.
+/// What this process was refused, all hear. With it comes how many domains the run has.
 pub(crate) fn meet(
     multiprocess: &dyn Multiprocess,
     settings: &Settings,
     pool: &Arc<PayloadPool>,
     refused: Option<StartError>,
-) -> Result<Arc<Cluster>, RunError> {
+    leader: NodeId,
+) -> Result<(Arc<Cluster>, usize), RunError> {
     let nodes = settings.nodes;
     multiprocess.begins(settings.survive);
     // What cannot be is told to the others, who would wait.
@@ -75,6 +79,7 @@ pub(crate) fn meet(
             settings: settings.in_words(),
             shipped: dhole_registry::fingerprint(),
             ids_left: cluster.ids_left(),
+            leader,
         })),
         Err(error) => {
             let words = error.to_string();
@@ -85,14 +90,14 @@ pub(crate) fn meet(
     let agreed = multiprocess.meet(terms, &|all| agree(all, multiprocess.stamp()));
     // What went wrong here comes before what the others make of it.
     let cluster = made?;
-    let (window, stamp) = decode_whole(&agreed?).map_err(|cause| StartError::Apart {
+    let (window, stamp, domains) = decode_whole(&agreed?).map_err(|cause| StartError::Apart {
         nodes,
         why: format!("what node 0 says of the run is malformed: {cause}"),
     })?;
     match cluster.settle(window, stamp) {
         Ok(()) => {
             multiprocess.open(&cluster, pool, settings.survive);
-            Ok(cluster)
+            Ok((cluster, domains))
         }
         Err(cause) => {
             let words: Arc<str> = cause.to_string().into();
@@ -110,10 +115,12 @@ pub(crate) fn meet(
 /// The ids that a run has, if all bring the same settings.
 fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
     let mut wanted: Option<Terms> = None;
+    let mut leaders = Vec::new();
     for (node, brought) in all.iter().enumerate() {
         let node = NodeId::at(node);
         let terms: Terms = decode_whole(brought)
             .map_err(|cause| format!("what {node} brings to the run is malformed: {cause}"))?;
+        leaders.push(terms.leader);
         let Some(wanted) = &mut wanted else {
             wanted = Some(terms);
             continue;
@@ -131,7 +138,8 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
         *ours = ours.start.max(theirs.start)..ours.end.min(theirs.end);
     }
     let left = wanted.map_or(0..0, |terms| terms.ids_left);
-    Ok(encode(&(Cluster::window_of(left), stamp)))
+    let domains = domain::count(&leaders)?;
+    Ok(encode(&(Cluster::window_of(left), stamp, domains)))
 }
 
 /// What a node brings from a run.

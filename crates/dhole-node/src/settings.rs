@@ -8,6 +8,7 @@ use dhole_model::{Barriers, Coherence, Detector, MAX_NODES, NodeId, Placement};
 use dhole_protocol::{Protocol, Races};
 
 use crate::annex::AnnexMaker;
+use crate::domain::Domains;
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
 
@@ -42,6 +43,8 @@ pub struct Settings {
     pub watch_objects: bool,
     /// Whether the run goes on when nodes are lost, with the objects that are replicated.
     pub survive: bool,
+    /// Which nodes have the same raw memory.
+    pub domains: Domains,
     /// What nodes have beside their objects: raw memory.
     pub annex: Option<Arc<dyn AnnexMaker>>,
 }
@@ -62,6 +65,7 @@ impl Settings {
             one_sided: true,
             watch_objects: false,
             survive: false,
+            domains: Domains::default(),
             annex: None,
         }
     }

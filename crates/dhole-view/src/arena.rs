@@ -3,12 +3,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
+use dhole_heap::DomainFile;
 use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
 
-use crate::catcher::{Catcher, CatcherKind, Protection};
+use crate::catcher::{Catcher, Protection};
 
 /// Where a memory lies in the addresses of its process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -29,15 +31,52 @@ impl Placed {
 
 /// The views of one memory object, in one piece of the space of addresses. The last is the
 /// privileged one.
+///
+/// Where all nodes of a run have the same memory object no view is ever closed. So one is enough,
+/// for the runtime too: it shows what lies in any view.
 pub(crate) struct Arena {
     base: NonNull<u8>,
     placed: Placed,
     /// Bytes of each view.
     bytes: usize,
-    /// Views of the program.
+    /// Views of the program, by the protocol's addresses.
     views: usize,
+    /// Those that are mapped: all, or the first alone.
+    mapped: usize,
     catcher: Catcher,
-    file: OwnedFd,
+    file: Object,
+}
+
+/// A memory object.
+pub(crate) enum Object {
+    /// The node's own.
+    Own(OwnedFd),
+    /// That of the node's domain, and whether this node leads it.
+    Domain(Arc<DomainFile>, bool),
+}
+
+impl Object {
+    /// A new one of so many bytes.
+    pub fn new(bytes: u64) -> io::Result<Object> {
+        // SAFETY: the name is a string; the result is a new descriptor, or -1.
+        let file = unsafe {
+            let file = checked(libc::memfd_create(
+                c"dhole-memory".as_ptr(),
+                libc::MFD_CLOEXEC,
+            ))?;
+            OwnedFd::from_raw_fd(file)
+        };
+        // SAFETY: the call takes an open descriptor and a number.
+        checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) })?;
+        Ok(Object::Own(file))
+    }
+
+    fn descriptor(&self) -> RawFd {
+        match self {
+            Object::Own(file) => file.as_raw_fd(),
+            Object::Domain(file, _) => file.as_raw_fd(),
+        }
+    }
 }
 
 // SAFETY: an address and descriptors. What is done with the memory there, the functions say.
@@ -57,6 +96,11 @@ impl Drop for Arena {
             // (destructors of the program) finds memory there, and zeros in it.
             unsafe { libc::mmap(at, range.len(), protection, flags, -1, 0) };
         }
+        // The programs of all nodes have ended, or their nodes are lost, before any of them gives
+        // its memory up. The next run finds zeros.
+        if let Object::Domain(file, true) = &self.file {
+            file.clear();
+        }
     }
 }
 
@@ -67,7 +111,7 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-fn mapped(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
+fn place(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
     match NonNull::new(at.cast()) {
         Some(mapped) if at != libc::MAP_FAILED => Ok(mapped),
         _ => Err(io::Error::last_os_error()),
@@ -75,27 +119,21 @@ fn mapped(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
 }
 
 impl Arena {
-    /// A memory object of so many bytes, whole pages, with so many views of the program, all of
-    /// them closed.
+    /// The first so many bytes of a memory object, whole pages, with so many views of the program,
+    /// all of them closed unless the catcher catches nothing.
     pub fn new(
         bytes: u64,
         views: usize,
-        kind: CatcherKind,
+        file: Object,
+        catcher: Catcher,
         base: Option<usize>,
     ) -> io::Result<Arena> {
         assert!(bytes.is_multiple_of(MINIPAGE_PAGE) && bytes <= 1 << VIEW_BITS);
-        // SAFETY: the name is a string; the result is a new descriptor, or -1.
-        let file = unsafe {
-            let file = checked(libc::memfd_create(
-                c"dhole-memory".as_ptr(),
-                libc::MFD_CLOEXEC,
-            ))?;
-            OwnedFd::from_raw_fd(file)
+        let (mapped, with_privileged) = match catcher {
+            Catcher::Nothing => (1, 1),
+            _ => (views, views + 1),
         };
-        // SAFETY: the call takes an open descriptor and a number.
-        checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) })?;
-        let catcher = Catcher::new(kind)?;
-        let all = bytes as usize * (views + 1);
+        let all = bytes as usize * with_privileged;
         let reserves = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let (wanted, fixed) = match base {
             Some(base) => (base, libc::MAP_FIXED_NOREPLACE),
@@ -104,23 +142,24 @@ impl Arena {
         let at = std::ptr::without_provenance_mut(wanted);
         // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
         // touches nothing else.
-        let base = mapped(unsafe { libc::mmap(at, all, libc::PROT_NONE, reserves | fixed, -1, 0) });
+        let base = place(unsafe { libc::mmap(at, all, libc::PROT_NONE, reserves | fixed, -1, 0) });
         let base = match base {
             Err(cause) if wanted != 0 => {
                 let why = format!("{all} bytes at {wanted:#x}, as in all processes: {cause}");
                 return Err(io::Error::new(cause.kind(), why));
             }
-            mapped => mapped?,
+            placed => placed?,
         };
         let arena = Arena {
             base,
             placed: Placed::default(),
             bytes: bytes as usize,
             views,
+            mapped,
             catcher,
             file,
         };
-        for view in 0..=views {
+        for view in 0..with_privileged {
             arena.map(view)?;
         }
         Ok(arena)
@@ -128,19 +167,19 @@ impl Arena {
 
     /// Maps a view in its place.
     fn map(&self, view: usize) -> io::Result<()> {
-        assert!(view <= self.views);
-        let is_privileged = view == self.views;
+        assert!(view <= self.privileged_view());
+        let is_privileged = view == self.privileged_view();
         let protection = match is_privileged {
             true => libc::PROT_READ | libc::PROT_WRITE,
             false => self.catcher.closed(),
         };
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        let (bytes, file) = (self.bytes, self.file.as_raw_fd());
+        let (bytes, file) = (self.bytes, self.file.descriptor());
         // SAFETY: the view's place in what `new` has reserved, by the test above, where nothing is
         // yet and to which nothing refers.
         unsafe {
             let at = self.base.as_ptr().add(view * bytes).cast();
-            mapped(libc::mmap(at, bytes, protection, flags, file, 0))?;
+            place(libc::mmap(at, bytes, protection, flags, file, 0))?;
             // A child of `fork` would share the memory and see no faults; it has no views at all.
             checked(libc::madvise(at, bytes, libc::MADV_DONTFORK))?;
             // A core dump would make all pages of the memory exist, to write zeros.
@@ -174,8 +213,8 @@ impl Arena {
             // SAFETY: as many pages as the caller names, which are the program's; the object is at
             // least as long, by the test above.
             unsafe {
-                let (file, from) = (self.file.as_raw_fd(), offset as libc::off_t);
-                mapped(libc::mmap(at.cast(), bytes, protection, flags, file, from))?;
+                let (file, from) = (self.file.descriptor(), offset as libc::off_t);
+                place(libc::mmap(at.cast(), bytes, protection, flags, file, from))?;
                 checked(libc::madvise(at.cast(), bytes, libc::MADV_DONTFORK))?;
             }
             self.placed.globals.push(range.clone());
@@ -192,7 +231,7 @@ impl Arena {
     /// So many bytes, whole pages, are mapped there, and not accessed meanwhile.
     unsafe fn keep_bytes(&self, from: *const u8, offset: usize, bytes: usize) {
         // SAFETY: within the privileged view, by the test of the caller.
-        let to = unsafe { self.view_at(self.views).add(offset) };
+        let to = unsafe { self.view_at(self.privileged_view()).add(offset) };
         let page = MINIPAGE_PAGE as usize;
         for at in (0..bytes).step_by(page) {
             // SAFETY: the page is mapped, and nothing writes it meanwhile (the caller's). The two
@@ -233,12 +272,25 @@ impl Arena {
     }
 
     fn all_bytes(&self) -> usize {
-        self.bytes * (self.views + 1)
+        self.bytes * (self.privileged_view() + 1)
+    }
+
+    /// The view that is always open.
+    fn privileged_view(&self) -> usize {
+        match self.catcher {
+            Catcher::Nothing => 0,
+            _ => self.mapped,
+        }
+    }
+
+    /// Whether views are closed and opened. Otherwise no access faults that the memory has.
+    pub fn catches(&self) -> bool {
+        !matches!(self.catcher, Catcher::Nothing)
     }
 
     /// Where a view begins.
     fn view_at(&self, view: usize) -> NonNull<u8> {
-        assert!(view <= self.views);
+        assert!(view <= self.privileged_view());
         // SAFETY: a place in the reservation, by the test above.
         unsafe { self.base.add(view * self.bytes) }
     }
@@ -251,7 +303,7 @@ impl Arena {
     /// The addresses at which the program's views are, and its globals.
     pub fn program_views(&self) -> impl Iterator<Item = Range<usize>> {
         let base = self.base.addr().get();
-        let views = base..base + self.bytes * self.views;
+        let views = base..base + self.bytes * self.mapped;
         std::iter::once(views).chain(self.placed.globals.iter().cloned())
     }
 
@@ -262,7 +314,7 @@ impl Arena {
         }
         let within = place.checked_sub(self.base.addr().get())?;
         let (view, offset) = (within / self.bytes, within % self.bytes);
-        (view < self.views).then_some(((view as u64) << VIEW_BITS) | offset as u64)
+        (view < self.mapped).then_some(((view as u64) << VIEW_BITS) | offset as u64)
     }
 
     /// Where `bytes` bytes from an address of the protocol's are in the program's view, if they
@@ -276,6 +328,7 @@ impl Arena {
         if view == 0 && offset < self.placed.globals_bytes() {
             return self.place_in_globals(offset, bytes);
         }
+        let view = view.min(self.mapped - 1);
         // SAFETY: within the view, by the test above.
         Some(unsafe { self.view_at(view).add(offset) })
     }
@@ -285,7 +338,7 @@ impl Arena {
         let (offset, bytes) = (minipage.offset() as usize, minipage.bytes as usize);
         assert!(bytes <= self.bytes && offset <= self.bytes - bytes);
         // SAFETY: within the view, by the test above.
-        unsafe { self.view_at(self.views).add(offset) }
+        unsafe { self.view_at(self.privileged_view()).add(offset) }
     }
 
     /// Appends the bytes of a minipage.
@@ -323,6 +376,9 @@ impl Arena {
 
     /// From here on all threads may do this with a minipage, through its view, and no more.
     pub fn protect(&self, minipage: Minipage, protection: Protection) -> io::Result<()> {
+        if !self.catches() {
+            return Ok(());
+        }
         let first = minipage.first_page();
         let bytes = (minipage.end_of_pages() - first) as usize;
         let Some(place) = self.place_of(first, bytes) else {

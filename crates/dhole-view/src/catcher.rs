@@ -33,6 +33,8 @@ pub(crate) enum CatcherKind {
 pub(crate) enum Catcher {
     Uffd(Uffd),
     Mprotect,
+    /// None: views are open, for ever.
+    Nothing,
 }
 
 /// Which way the environment asks for.
@@ -76,13 +78,14 @@ impl Catcher {
         match self {
             Catcher::Uffd(_) => "userfaultfd",
             Catcher::Mprotect => "mprotect",
+            Catcher::Nothing => "none",
         }
     }
 
     /// With which protection a view is mapped.
     pub fn closed(&self) -> libc::c_int {
         match self {
-            Catcher::Uffd(_) => libc::PROT_READ | libc::PROT_WRITE,
+            Catcher::Uffd(_) | Catcher::Nothing => libc::PROT_READ | libc::PROT_WRITE,
             Catcher::Mprotect => libc::PROT_NONE,
         }
     }
@@ -91,7 +94,7 @@ impl Catcher {
     pub fn watch(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
         match self {
             Catcher::Uffd(uffd) => uffd.register(at, bytes),
-            Catcher::Mprotect => Ok(()),
+            Catcher::Mprotect | Catcher::Nothing => Ok(()),
         }
     }
 
@@ -101,6 +104,7 @@ impl Catcher {
         match self {
             Catcher::Uffd(uffd) => uffd.protect(at, bytes, protection),
             Catcher::Mprotect => mprotect(at, bytes, protection),
+            Catcher::Nothing => Ok(()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use dhole_node::Worker;
 use dhole_protocol::memory::{HoldRefusal, VIEW_BITS};
 
-use crate::context;
+use crate::context::{self, MemoryWaitError};
 use crate::memory::Memory;
 use crate::number::SharedNumber;
 use crate::shared::{MemoryError, SharedRow, Use, memory};
@@ -54,6 +54,14 @@ fn holding<R>(
                 other: other.address,
             });
         }
+    }
+    if let Some(holds) = &memory.domain_holds {
+        if context::holds() {
+            return Err(MemoryWaitError::Holds.into());
+        }
+        let ranges = wanted.iter().map(|it| (it.address, it.bytes, it.writes));
+        let _held = holds.hold(ranges)?;
+        return Ok(context::run_holding(f));
     }
     // All that have been held are released, in the other order, where one cannot be.
     wanted.sort_by_key(|it| it.address);
@@ -175,7 +183,10 @@ pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
 /// The row is held for 'a, as long as which the worker is borrowed, and `place` is its place in the
 /// views of the program.
 ///
-/// While a row is held no other node writes it, and its bytes lie within its minipage
+/// Where all nodes are in one domain, no node that writes a page of the row has it meanwhile
+/// (`DomainHolds`), and all nodes use these pages by slices alone (`Sizes`).
+///
+/// Otherwise: while a row is held no other node writes it, and its bytes lie within its minipage
 /// (`Millipage::hold`). No two minipages of which a node has copies have bytes in common, so none
 /// that comes meanwhile has some of these. The threads of this node use the page by slices alone
 /// (`Sizes`), which only a worker has, and to write them it is borrowed mutably. Every pattern is a

@@ -19,11 +19,13 @@
 //! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
+//! | `domain_holds` | what nodes of one domain hold, where no protocol runs |
 //! | `held` | rows as slices, held while a closure has them |
 //! | `here` | the thread that calls, of its node |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
 //! | `context` | which node a thread belongs to, and how it waits |
 //! | `node_sync` | a node's part of what threads wait for beside pages |
+//! | `page_words` | an atomic for each page of each view |
 //! | `shared` | what programs see |
 //! | `sizes` | how large the numbers on each page are |
 //! | `sync` | locks, barriers, conditions and semaphores of threads |
@@ -39,12 +41,14 @@ mod attempt;
 mod catcher;
 mod checked_access;
 mod context;
+mod domain_holds;
 mod fault;
 mod held;
 mod here;
 mod memory;
 mod node_sync;
 mod number;
+mod page_words;
 mod program;
 mod settings;
 mod shared;

@@ -7,10 +7,10 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dhole_model::NodeId;
-use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexStep};
+use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
@@ -19,9 +19,10 @@ use dhole_protocol::memory::{
 };
 
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
-use crate::arena::{Arena, Placed};
-use crate::catcher::{CatcherKind, Protection};
+use crate::arena::{Arena, Object, Placed};
+use crate::catcher::{Catcher, CatcherKind, Protection};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
+use crate::domain_holds::DomainHolds;
 use crate::fault::{self, Faults, Registration};
 use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
@@ -41,9 +42,13 @@ pub(crate) struct NodeMemory {
 /// A node's memory.
 pub(crate) struct Memory {
     node: NodeId,
+    /// How many nodes have this memory.
+    pub domain_nodes: usize,
     pub arena: Arena,
     /// How large the numbers are on each page.
     pub sizes: Sizes,
+    /// What nodes hold, where all of them are in one domain.
+    pub domain_holds: Option<DomainHolds>,
     /// The threads that wait beside the worker.
     pub waiters: Waiters,
     /// What threads wait for beside pages.
@@ -185,26 +190,45 @@ enum Faulted {
 
 impl NodeMemory {
     pub fn new(
-        node: NodeId,
-        nodes: usize,
-        here: usize,
+        place: AnnexPlace,
         settings: MemorySettings,
         placed: &Placed,
     ) -> io::Result<NodeMemory> {
+        let AnnexPlace {
+            node,
+            nodes,
+            here,
+            domain,
+        } = place;
         settings.check(nodes, here)?;
-        let kind = CatcherKind::choose()?;
-        fault::install(kind.signal())?;
+        let views = settings.views;
         let bytes = settings.bytes_of(here);
         let inside = Inside {
-            machine: Millipage::new(node, nodes, bytes, settings.views as u64),
+            machine: Millipage::new(node, nodes, bytes, views as u64),
             last: BTreeMap::new(),
             kept: Vec::with_capacity(MOST_KEPT),
             waits: BTreeMap::new(),
         };
+        let (object, catcher, domain_holds) = match &domain {
+            // All nodes of the run have this memory, so nothing is ever taken away.
+            Some(domain) => {
+                let object = Object::Domain(Arc::clone(&domain.file), domain.leader() == node);
+                let holds = DomainHolds::new(bytes, views, &domain.file)?;
+                (object, Catcher::Nothing, Some(holds))
+            }
+            None => {
+                let kind = CatcherKind::choose()?;
+                fault::install(kind.signal())?;
+                (Object::new(bytes)?, Catcher::new(kind)?, None)
+            }
+        };
+        let file = domain.as_ref().map(|domain| &*domain.file);
         let mut memory = Box::new(Memory {
             node,
-            arena: Arena::new(bytes, settings.views, kind, placed.base)?,
-            sizes: Sizes::new(bytes, settings.views)?,
+            domain_nodes: domain.as_ref().map_or(1, |domain| domain.nodes.len()),
+            arena: Arena::new(bytes, views, object, catcher, placed.base)?,
+            sizes: Sizes::new(bytes, views, file)?,
+            domain_holds,
             waiters: Waiters::new(),
             sync: NodeSync::new(node, nodes),
             inside: Mutex::new(inside),
@@ -221,7 +245,8 @@ impl NodeMemory {
         // accesses them now (`ProgramMemory::new`).
         unsafe { memory.arena.show_globals(globals, is_first)? };
         let of: *const Memory = &raw const *memory;
-        let views = memory.arena.program_views();
+        let catches = memory.arena.catches();
+        let views = memory.arena.program_views().filter(|_| catches);
         // SAFETY: the box keeps the memory where it is, and is dropped after the registrations.
         let registrations = views.map(|views| unsafe { Registration::new(of, views) });
         let registrations = registrations.collect::<io::Result<_>>()?;
@@ -240,8 +265,8 @@ impl NodeMemory {
 }
 
 impl AnnexMaker for MemorySettings {
-    fn make(&self, node: NodeId, nodes: usize, here: usize) -> io::Result<Box<dyn Annex>> {
-        let memory = NodeMemory::new(node, nodes, here, *self, &Placed::default())?;
+    fn make(&self, place: AnnexPlace) -> io::Result<Box<dyn Annex>> {
+        let memory = NodeMemory::new(place, *self, &Placed::default())?;
         Ok(Box::new(memory))
     }
 }
@@ -339,6 +364,21 @@ impl Memory {
             machine.allocated_bytes(),
             machine.minipage_bytes(),
         ]
+    }
+
+    /// As [`acts`](Memory::acts), of what gives nodes copies sooner: nothing where all have the
+    /// same memory.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn gives(
+        &self,
+        act: impl FnMut(&mut Millipage, &mut Effects<'_, '_>),
+    ) -> Result<(), MemoryWaitError> {
+        match self.arena.catches() {
+            true => self.acts(act),
+            false => Ok(()),
+        }
     }
 
     /// Takes a step of the machine for a thread that does not wait for it.

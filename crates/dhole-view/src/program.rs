@@ -5,8 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use dhole_model::NodeId;
-use dhole_node::{Annex, AnnexMaker, Worker};
+use dhole_node::{Annex, AnnexMaker, AnnexPlace, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRun};
 
 use crate::arena::Placed;
@@ -45,7 +44,8 @@ impl ProgramMemory {
 }
 
 impl AnnexMaker for ProgramMemory {
-    fn make(&self, node: NodeId, nodes: usize, here: usize) -> io::Result<Box<dyn Annex>> {
+    fn make(&self, place: AnnexPlace) -> io::Result<Box<dyn Annex>> {
+        let here = place.here;
         if here != 1 {
             let why = format!(
                 "{here} nodes in one process, where the addresses of one only can be those of the \
@@ -53,7 +53,7 @@ impl AnnexMaker for ProgramMemory {
             );
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let memory = NodeMemory::new(node, nodes, here, self.settings, &self.placed)?;
+        let memory = NodeMemory::new(place, self.settings, &self.placed)?;
         Ok(Box::new(memory))
     }
 }
@@ -108,7 +108,7 @@ impl<'id> RawMemory<'id> {
     /// [`MemoryError`]: the bytes are not in the memory, or the run has ended.
     pub fn prefetch(self, at: usize, bytes: usize) -> Result<(), MemoryError> {
         let pages = self.pages(at, bytes)?;
-        self.0.acts(|machine, effects| {
+        self.0.gives(|machine, effects| {
             for address in &pages {
                 let read = MemoryOperation::Read;
                 let _later: Accessed = machine.access(*address, read, false, effects);
@@ -123,7 +123,7 @@ impl<'id> RawMemory<'id> {
     /// [`MemoryError`]: the bytes are not in the memory, or the run has ended.
     pub fn push(self, at: usize, bytes: usize) -> Result<(), MemoryError> {
         let pages = self.pages(at, bytes)?;
-        self.0.acts(|machine, effects| {
+        self.0.gives(|machine, effects| {
             for address in &pages {
                 machine.push(*address, effects);
             }

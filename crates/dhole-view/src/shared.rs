@@ -88,8 +88,11 @@ const SLICES: u8 = 1 << 7;
 /// How much of a run's memory a node has allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryUsage {
-    /// How faults are caught: `userfaultfd` or `mprotect`.
+    /// How faults are caught: `userfaultfd` or `mprotect`; `none` where all nodes have the same
+    /// memory, and no access faults.
     pub faults: &'static str,
+    /// How many nodes have the same memory as this one, itself among them.
+    pub domain_nodes: usize,
     /// Most of its minipages that lie on one page: so many views they need.
     pub views: u64,
     /// Bytes, by whole pages.
@@ -114,6 +117,7 @@ pub fn usage(w: &Worker<'_>) -> Result<MemoryUsage, MemoryError> {
     let faults = memory.arena.faults();
     Ok(MemoryUsage {
         faults,
+        domain_nodes: memory.domain_nodes,
         views,
         bytes,
         minipage_bytes,
@@ -416,7 +420,7 @@ impl<N: SharedNumber> SharedRow<N> {
     pub fn prefetch(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.tested(memory)?;
-        memory.acts(|machine, effects| {
+        memory.gives(|machine, effects| {
             let read = MemoryOperation::Read;
             let _later: Accessed = machine.access(self.at, read, false, effects);
         })?;
@@ -431,7 +435,7 @@ impl<N: SharedNumber> SharedRow<N> {
     pub fn push(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.tested(memory)?;
-        memory.acts(|machine, effects| machine.push(self.at, effects))?;
+        memory.gives(|machine, effects| machine.push(self.at, effects))?;
         Ok(())
     }
 }

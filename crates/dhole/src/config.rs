@@ -5,8 +5,8 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    AnnexMaker, ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome,
-    Program, Races, Result, RunError, Settings, Threads, Worker, check_nodes, keep_values,
+    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, Multiprocess, Optimisations,
+    Outcome, Program, Races, Result, RunError, Settings, Threads, Worker, check_nodes, keep_values,
     run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
@@ -33,6 +33,7 @@ pub struct Config {
     detector: Detector,
     optimisations: Option<Optimisations>,
     one_sided: Option<bool>,
+    domains: Option<Domains>,
     watch_objects: bool,
     survive: bool,
     annex: Option<Arc<dyn AnnexMaker>>,
@@ -55,6 +56,7 @@ impl Config {
             detector: Detector::default(),
             optimisations: None,
             one_sided: None,
+            domains: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
             annex: None,
@@ -209,6 +211,14 @@ impl Config {
         self
     }
 
+    /// Sets which nodes have the same raw memory: unless set those whose processes are on one
+    /// machine ([`Domains::Host`]). The protocol of raw memory runs between domains only. Nodes
+    /// that are threads of one process, or simulated, are no domain.
+    pub fn domains(mut self, domains: Domains) -> Config {
+        self.domains = Some(domains);
+        self
+    }
+
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
@@ -338,6 +348,7 @@ impl Config {
             detector: self.detector,
             optimisations: self.optimisations.unwrap_or_default(),
             one_sided: self.one_sided.or(defaults.one_sided).unwrap_or(true),
+            domains: self.domains.or(defaults.domains).unwrap_or_default(),
             watch_objects: self.watch_objects,
             survive: self.survive,
             annex: self.annex.clone(),
@@ -376,6 +387,7 @@ fn report(
         warnings,
         lost,
         costs,
+        domains,
     } = outcome;
     let report = Report {
         node: machine
@@ -394,6 +406,7 @@ fn report(
         races,
         warnings,
         lost,
+        domains,
     };
     (value, report)
 }

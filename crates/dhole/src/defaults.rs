@@ -1,12 +1,13 @@
 use dhole_model::{Barriers, Coherence};
-use dhole_node::{ConfigError, Races};
+use dhole_node::{ConfigError, Domains, Races};
 
 /// The settings that a run takes from the environment, for each that the program does not set with
 /// [`Config`](crate::Config).
 ///
-/// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier`, `--one-sided`
-/// and `--report`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER`,
-/// `DHOLE_ONE_SIDED` and `DHOLE_REPORT`. A user may set the variables too.
+/// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier`, `--one-sided`,
+/// `--domains` and `--report`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`,
+/// `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS` and `DHOLE_REPORT`. A user may set the
+/// variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.
@@ -17,6 +18,8 @@ pub struct Defaults {
     pub barriers: Option<Barriers>,
     /// Whether a node reads objects in the memory of nodes that it sees, without a message.
     pub one_sided: Option<bool>,
+    /// Which nodes have the same raw memory.
+    pub domains: Option<Domains>,
     /// How the report of each run is written to standard error, if it is.
     pub report: Option<ReportForm>,
 }
@@ -58,14 +61,18 @@ impl Defaults {
     /// The variable that says whether objects are read in the memory of other nodes: `on` or
     /// `off`.
     pub const ONE_SIDED: &str = "DHOLE_ONE_SIDED";
+    /// The variable that says which nodes have the same raw memory: `host`, `node`, or how many at
+    /// most.
+    pub const DOMAINS: &str = "DHOLE_DOMAINS";
     /// The variable that says how reports are written.
     pub const REPORT: &str = "DHOLE_REPORT";
     /// All of them.
-    pub const VARIABLES: [&str; 5] = [
+    pub const VARIABLES: [&str; 6] = [
         Self::PROTOCOL,
         Self::RACES,
         Self::BARRIER,
         Self::ONE_SIDED,
+        Self::DOMAINS,
         Self::REPORT,
     ];
 
@@ -102,6 +109,10 @@ impl Defaults {
             "off" => Ok(false),
             _ => Err(wrong(variable, said, &["on", "off"])),
         });
+        let domains = one(Self::DOMAINS).map(|(variable, said)| {
+            let names = ["host", "node", "a number of nodes"];
+            said.parse().map_err(|_| wrong(variable, said, &names))
+        });
         let report = one(Self::REPORT).map(|(variable, said)| {
             let names = ReportForm::ALL.map(ReportForm::name);
             ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
@@ -111,6 +122,7 @@ impl Defaults {
             races: races.transpose()?,
             barriers: barriers.transpose()?,
             one_sided: one_sided.transpose()?,
+            domains: domains.transpose()?,
             report: report.transpose()?,
         })
     }
@@ -153,12 +165,21 @@ mod tests {
         assert_eq!(one_sided("off"), Ok(Some(false)));
         let expected = "DHOLE_ONE_SIDED is `no`: one of on, off is expected";
         assert_eq!(one_sided("no").unwrap_err().to_string(), expected);
+        let domains = |said: &'static str| {
+            let read = Defaults::read(|it| (it == Defaults::DOMAINS).then(|| said.to_owned()));
+            read.map(|defaults| defaults.domains)
+        };
+        assert_eq!(domains("node"), Ok(Some(Domains::Node)));
+        assert_eq!(domains("2"), Ok(Some(Domains::Most(2))));
+        let expected = "DHOLE_DOMAINS is `0`: one of host, node, a number of nodes is expected";
+        assert_eq!(domains("0").unwrap_err().to_string(), expected);
         assert_eq!(with("", "", ""), Ok(Defaults::default()));
         let all = Defaults {
             coherence: Some(Coherence::Home),
             races: Some(Races::WarnAll),
             barriers: Some(Barriers::Central),
             one_sided: None,
+            domains: None,
             report: None,
         };
         assert_eq!(with("home", "warn-all", "central"), Ok(all));

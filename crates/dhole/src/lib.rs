@@ -107,8 +107,8 @@ pub use dhole_model::{
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
 pub use dhole_node::{
-    AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Error, Held,
-    HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,
+    AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
+    Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,
     MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races,
     RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError, SyncError,
     Under, Waiter, Where, Worker, WriteDetection,

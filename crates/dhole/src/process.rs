@@ -127,9 +127,9 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
 }
 
 /// Memory that others can map, and the files that they are shown of it.
-fn visible() -> io::Result<(VisibleMemory, [OwnedFd; 2])> {
+fn visible() -> io::Result<(VisibleMemory, [OwnedFd; 3])> {
     let memory = VisibleMemory::make()?;
-    let files = memory.files()?;
+    let files = memory.all_files()?;
     Ok((memory, files))
 }
 

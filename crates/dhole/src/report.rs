@@ -58,6 +58,9 @@ pub struct Report {
     /// The nodes that were lost while the run went on
     /// ([`Config::survive`](crate::Config::survive)), in the order of their loss.
     pub lost: Vec<LostNode>,
+    /// How many domains of raw memory there were ([`Config::domains`](crate::Config::domains));
+    /// none where the run has no raw memory.
+    pub domains: Option<usize>,
 }
 
 impl Report {

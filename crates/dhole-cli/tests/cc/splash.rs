@@ -230,7 +230,7 @@ fn copy(from: &str) -> (TempDir, PathBuf) {
 }
 
 /// Builds and runs all programs as they are, with these macros, on these processes and threads.
-fn compare(macros: Option<&str>, runs: &[(usize, usize)]) {
+fn compare(macros: Option<&str>, runs: &[(usize, usize, &str)]) {
     let Ok(from) = std::env::var("DHOLE_SPLASH") else {
         eprintln!("passed over: DHOLE_SPLASH names no checkout of SPLASH-3");
         return;
@@ -245,7 +245,7 @@ fn compare(macros: Option<&str>, runs: &[(usize, usize)]) {
     for program in PROGRAMS.iter().filter(|it| it.folder.contains(&only)) {
         make(&stock, program.folder, &[]);
         make(&own, program.folder, &words);
-        for (processes, threads) in runs {
+        for (processes, threads, domains) in runs {
             let mut plain = Command::new("env");
             // What `malloc` returns is zero, as under dhole: VOLREND writes bytes that it never
             // set.
@@ -254,7 +254,8 @@ fn compare(macros: Option<&str>, runs: &[(usize, usize)]) {
             let expected = program.result(&stock, &expected);
             let mut dhole = Command::new(env!("CARGO_BIN_EXE_dhole"));
             let count = processes.to_string();
-            dhole.args(["run", "-n", &count, "--prefix", "none", "--"]);
+            dhole.args(["run", "-n", &count, "--domains", domains]);
+            dhole.args(["--prefix", "none", "--"]);
             let began = std::time::Instant::now();
             let output = program.output(&own, dhole, *threads);
             let is_right = output.status.success() && {
@@ -267,7 +268,9 @@ fn compare(macros: Option<&str>, runs: &[(usize, usize)]) {
             };
             let said = if is_right { "right" } else { "WRONG" };
             let (name, took) = (program.folder, began.elapsed());
-            println!("{name}: {processes} processes, {threads} threads: {said}, {took:.1?}");
+            println!(
+                "{name}: {processes} processes ({domains}), {threads} threads: {said}, {took:.1?}"
+            );
             if !is_right {
                 wrong.push(format!("{name} on {processes}: {}", text(&output.stderr)));
             }
@@ -279,10 +282,29 @@ fn compare(macros: Option<&str>, runs: &[(usize, usize)]) {
 #[test]
 fn programs_with_its_macros_print_what_they_print_without_dhole() {
     let macros = concat!(env!("CARGO_MANIFEST_DIR"), "/../dhole-c/include/c.m4.dhole");
-    compare(Some(macros), &[(1, 1), (2, 2), (2, 4), (4, 4)]);
+    let runs = [
+        (1, 1, "node"),
+        (2, 2, "node"),
+        (2, 4, "node"),
+        (4, 4, "node"),
+    ];
+    compare(Some(macros), &runs);
 }
 
 #[test]
 fn programs_with_posix_threads_print_what_they_print_without_dhole() {
-    compare(None, &[(1, 1), (2, 2), (4, 4)]);
+    compare(None, &[(1, 1, "node"), (2, 2, "node"), (4, 4, "node")]);
+}
+
+#[test]
+fn programs_in_one_domain_print_what_they_print_without_dhole() {
+    compare(
+        None,
+        &[
+            (1, 1, "host"),
+            (2, 2, "host"),
+            (2, 4, "host"),
+            (4, 4, "host"),
+        ],
+    );
 }

@@ -19,7 +19,7 @@ const OFFERS: Greeting = *b"dholeshm";
 /// With what a process shows of its own memory.
 const SHOWS: Greeting = *b"dholesee";
 /// The most descriptors that go together.
-const MOST: usize = 2;
+const MOST: usize = 3;
 
 /// Memory shared with one peer, and a Unix socket to it: over the socket comes the memory's
 /// descriptor, then a byte for each ring of the doorbell, and at last the end, by which the peer
@@ -75,7 +75,7 @@ impl ShmLink {
         })
     }
 
-    /// Shows the peer files of this process's own memory, at most two; none where it has none to
+    /// Shows the peer files of this process's own memory, at most three; none where it has none to
     /// show. Does not wait for the peer.
     ///
     /// # Errors

@@ -4,9 +4,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use dhole_heap::{Cluster, VisibleMemory};
+use dhole_heap::{Cluster, DomainFile, VisibleMemory};
 use dhole_model::NodeId;
 use dhole_net::Port;
+
+use crate::domain::{Domain, Domains};
+
+/// Of the files that a process shows, that of raw memory.
+const RAW: usize = 2;
 
 /// What this process shows of its memory, and which others show theirs.
 pub(super) struct Neighbours {
@@ -35,6 +40,34 @@ impl Neighbours {
         self.memory.is_some() && self.near[of.index()]
     }
 
+    /// The domain of the node here, if others are in it. All of a machine say the same, for each
+    /// process shows the same files to all of them.
+    ///
+    /// # Errors
+    /// As of [`Multiprocess::domain`](crate::Multiprocess::domain).
+    pub(super) fn domain(&self, port: &dyn Port, domains: Domains) -> io::Result<Option<Domain>> {
+        let Some(Ok(memory)) = &self.memory else {
+            return Ok(None);
+        };
+        let me = port.me();
+        let shown = |node: NodeId| port.shown_by(node)?.get(RAW);
+        let all = (0..port.nodes()).map(NodeId::at);
+        let machine: Vec<NodeId> = all
+            .filter(|node| *node == me || shown(*node).is_some())
+            .collect();
+        let nodes = domains.of(&machine, me);
+        // A node that is the whole run needs no protocol either.
+        let is_whole = domains != Domains::Node && port.nodes() == 1;
+        if nodes.len() == 1 && !is_whole {
+            return Ok(None);
+        }
+        let file = match shown(nodes[0]) {
+            Some(file) => Arc::new(DomainFile::open(file.try_clone()?)?),
+            None => Arc::clone(memory.raw()),
+        };
+        Ok(Some(Domain { nodes, file }))
+    }
+
     /// Has objects published and read; what the system refuses of it, in words.
     pub(super) fn publish(&self, port: &dyn Port, cluster: &Cluster) -> Vec<String> {
         let memory = match &self.memory {
@@ -43,7 +76,7 @@ impl Neighbours {
             None => return Vec::new(),
         };
         let files = |node| -> Option<[OwnedFd; 2]> {
-            let [records, store] = port.shown_by(NodeId::at(node))? else {
+            let [records, store, ..] = port.shown_by(NodeId::at(node))? else {
                 return None;
             };
             Some([records.try_clone().ok()?, store.try_clone().ok()?])

@@ -10,12 +10,15 @@ use crate::{config, everywhere};
 const ROWS: usize = 6;
 const TURNS: u64 = 30;
 
+/// What all rows of [`moves`] have together.
+pub const SUM: u64 = 1000 * 40 * ROWS as u64;
+
 fn rows(w: &mut Worker<'_>) -> Result<SharedRows<u64>> {
     w.once(|w| Ok(memory::alloc_rows::<u64>(w, ROWS, 40)?))
 }
 
 /// Each node moves something from row to row, and all rows together stay as they are.
-fn moves(w: &mut Worker<'_>) -> Result<u64> {
+pub fn moves(w: &mut Worker<'_>) -> Result<u64> {
     let rows = rows(w)?;
     if w.node().index() == 0 {
         for row in 0..ROWS {
@@ -54,7 +57,7 @@ fn moves(w: &mut Worker<'_>) -> Result<u64> {
 fn rows_that_are_held_are_whole() {
     for nodes in [1, 2, 4] {
         for run in everywhere(nodes, 5, moves) {
-            assert_eq!(run.value, 1000 * 40 * ROWS as u64, "{nodes} nodes");
+            assert_eq!(run.value, SUM, "{nodes} nodes");
         }
     }
 }

@@ -9,7 +9,7 @@ use dhole::{CallSite, Result, Worker};
 use crate::cluster;
 
 /// Which node is to die, and after how many microseconds.
-const VICTIM: &str = "DHOLE_TEST_VICTIM";
+pub const VICTIM: &str = "DHOLE_TEST_VICTIM";
 
 /// The process is killed after this time, wherever it is then.
 pub fn dies_soon(w: &Worker<'_>) {

@@ -4,6 +4,7 @@
 mod attempts;
 #[path = "../processes/cluster.rs"]
 mod cluster;
+mod domains;
 mod ending;
 mod globals;
 mod held;
@@ -28,7 +29,8 @@ fn as_one_node() {
 }
 
 fn config(nodes: usize) -> Config {
-    Config::nodes(nodes).memory(MemorySettings::default())
+    let config = Config::nodes(nodes).memory(MemorySettings::default());
+    config.domains(domains::domains())
 }
 
 /// A program on threads, and in the simulator with this seed.

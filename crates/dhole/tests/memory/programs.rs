@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use dhole::{RunError, Worker};
 
-use crate::{attempts, config, ending, killed, litmus, sync, threads};
+use crate::{attempts, config, domains, ending, killed, litmus, sync, threads};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
@@ -17,6 +17,11 @@ pub fn run(name: &str) -> i32 {
         "tries until one fails" => says(attempts::until_one_fails),
         "tries what is freed" => says(attempts::of_a_freed_row),
         "killed at locks" => says(killed::at_locks),
+        "counts" => ends(domains::counts()),
+        "moves" => says(domains::moves),
+        "mixes" => says(domains::mixes),
+        "frees" => says(domains::frees),
+        "spins" => says(domains::spins),
         "litmus" => {
             let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");
             let rounds = rounds.parse().expect("a number of rounds");

@@ -119,10 +119,11 @@ impl Here {
         }
         let dhole = std::env::current_exe().map_err(PaperError::Print)?;
         for transport in ["shm", "tcp"] {
-            let words = ["run", "-n", "2", "--transport", transport, "--"];
+            let run = ["run", "-n", "2", "--domains", "node"];
+            let words = [&run[..], &["--transport", transport, "--"]].concat();
             let shown = format!("dhole {} dhole paper multiview --today", words.join(" "));
             let output = std::process::Command::new(&dhole)
-                .args(words)
+                .args(&words)
                 .arg(&dhole)
                 .args(["paper", "multiview", "--today"])
                 .stdin(std::process::Stdio::null())

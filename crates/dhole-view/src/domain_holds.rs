@@ -1,0 +1,126 @@
+//! What nodes of one domain hold, where no protocol runs between them: a lock for each page of
+//! each view, in the memory of the domain.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use dhole_heap::DomainFile;
+use dhole_protocol::memory::MINIPAGE_PAGE;
+
+use crate::context::{Body, MemoryWaitError};
+use crate::page_words::PageWords;
+
+/// The lock of each page: how many nodes read it, or that one writes it.
+pub(crate) struct DomainHolds(PageWords<AtomicU32>);
+
+/// A node writes the page.
+const WRITES: u32 = 1 << 31;
+/// A node waits to write it: no further node begins to read it.
+const WANTS: u32 = 1 << 30;
+
+/// A thread that waits yields so often before it sleeps between two looks.
+const YIELDS: u32 = 1_000;
+const SLEEP: Duration = Duration::from_micros(50);
+
+/// Pages that are held until this is dropped, by unwinding too.
+pub(crate) struct HeldPages<'a>(Vec<(&'a AtomicU32, bool)>);
+
+impl DomainHolds {
+    /// # Errors
+    /// The system's own.
+    pub fn new(bytes: u64, views: usize, file: &DomainFile) -> io::Result<DomainHolds> {
+        PageWords::new(bytes, views, Some(file)).map(DomainHolds)
+    }
+
+    /// Holds the pages of ranges of bytes, by the protocol's addresses, each to read it or to write
+    /// it. They are taken in the order of their addresses, so nodes that want the same ones do not
+    /// wait for each other.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError`]: the run has ended.
+    pub fn hold(
+        &self,
+        ranges: impl Iterator<Item = (u64, u64, bool)>,
+    ) -> Result<HeldPages<'_>, MemoryWaitError> {
+        // Two of the ranges may lie on one page, which is taken once.
+        let mut wanted: BTreeMap<u64, bool> = BTreeMap::new();
+        for (address, bytes, writes) in ranges {
+            let first = address / MINIPAGE_PAGE;
+            let behind = (address + bytes).div_ceil(MINIPAGE_PAGE);
+            for page in first..behind {
+                *wanted.entry(page).or_default() |= writes;
+            }
+        }
+        let mut held = HeldPages(Vec::with_capacity(wanted.len()));
+        for (page, writes) in wanted {
+            for word in self.0.of(page * MINIPAGE_PAGE, 1) {
+                wait_until(|| takes(word, writes))?;
+                held.0.push((word, writes));
+            }
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for HeldPages<'_> {
+    fn drop(&mut self) {
+        for (word, writes) in self.0.drain(..).rev() {
+            match writes {
+                true => word.fetch_and(!WRITES, Ordering::Release),
+                false => word.fetch_sub(1, Ordering::Release),
+            };
+        }
+    }
+}
+
+/// Takes a page, if no other node has it otherwise; whether it did.
+fn takes(word: &AtomicU32, writes: bool) -> bool {
+    let now = word.load(Ordering::Relaxed);
+    let after = match writes {
+        true if now & !WANTS == 0 => WRITES,
+        true => {
+            word.fetch_or(WANTS, Ordering::Relaxed);
+            return false;
+        }
+        false if now & (WRITES | WANTS) == 0 => now + 1,
+        false => return false,
+    };
+    let taken = word.compare_exchange(now, after, Ordering::Acquire, Ordering::Relaxed);
+    taken.is_ok()
+}
+
+/// Tries until it succeeds. Meanwhile the node takes messages, and hears of the end of the run.
+fn wait_until(mut tries: impl FnMut() -> bool) -> Result<(), MemoryWaitError> {
+    let mut tried = 0_u32;
+    while !tries() {
+        Body::current().ok_or(MemoryWaitError::NoBody)?.look()?;
+        tried = tried.saturating_add(1);
+        match tried {
+            0..YIELDS => std::thread::yield_now(),
+            _ => std::thread::sleep(SLEEP),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_readers_or_one_writer_and_a_writer_that_waits_comes_next() {
+        let word = AtomicU32::new(0);
+        assert!(takes(&word, false) && takes(&word, false));
+        assert!(!takes(&word, true));
+        // A reader that comes now waits until the writer has had it.
+        assert!(!takes(&word, false));
+        drop(HeldPages(vec![(&word, false), (&word, false)]));
+        assert!(takes(&word, true));
+        assert!(!takes(&word, false) && !takes(&word, true));
+        drop(HeldPages(vec![(&word, true)]));
+        // The second writer has said that it waits.
+        assert!(!takes(&word, false) && takes(&word, true));
+    }
+}

@@ -1,0 +1,212 @@
+//! Processes of one machine whose raw memory is the same pages.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use dhole::memory::{self, MemoryError, sync};
+use dhole::{CallSite, Config, Domains, Error, Result, RunError, Worker};
+
+use crate::cluster::{self, Ended};
+use crate::{config, held, messages};
+
+/// Which domains a started process says that its run is to have.
+const DOMAINS: &str = "DHOLE_TEST_DOMAINS";
+
+/// As the test says, or else none, so that other tests are of the protocol.
+pub fn domains() -> Domains {
+    let said = std::env::var(DOMAINS).ok();
+    said.map_or(Domains::Node, |said| said.parse().expect("domains"))
+}
+
+/// A program on so many processes over a transport, in such domains.
+fn run_in(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<Ended> {
+    cluster::run_with(nodes, program, |_| {
+        let said = [("DHOLE_TRANSPORT", transport), (DOMAINS, domains)];
+        said.map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec()
+    })
+}
+
+/// What node 0 says.
+fn said(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<String> {
+    let mut all = run_in(nodes, program, transport, domains);
+    for ended in &all {
+        assert_eq!(ended.code, Some(0), "{program}: {}", ended.all);
+    }
+    all.swap_remove(0).said
+}
+
+/// Each node writes its row, and reads all of them, by every way to do so. Two runs: the second
+/// finds zeros where the first has written.
+pub fn counts() -> Result<(), RunError> {
+    for _ in 0..2 {
+        let run = config(1).run(|w| {
+            let (me, nodes) = (w.node().index(), w.nodes());
+            let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2 * nodes, 100)?))?;
+            let own = memory::alloc::<u64>(w)?;
+            let fresh = rows.row(me).cells(w)[99].load(Relaxed) + own.get(w).load(Relaxed);
+            rows.row(me).cells(w)[99].store(me as u64 + 1, Relaxed);
+            own.get(w).store(7, Relaxed);
+            rows.row(me).push(w)?;
+            own.push(w)?;
+            rows.row(nodes + me).write(w, |row| row.fill(5))?;
+            w.barrier()?;
+            let mut sum = 0;
+            for node in 0..nodes {
+                rows.row(node).prefetch(w)?;
+                sum += rows.row(node).cells(w)[99].load(Relaxed);
+                sum += 100 * rows.row(nodes + node).read(w, |row| row[99])?;
+            }
+            w.barrier()?;
+            let usage = memory::usage(w)?;
+            Ok((fresh, sum, usage.faults, usage.domain_nodes))
+        })?;
+        let total = run.report.total();
+        let faults = total.raw_read_faults + total.raw_write_faults;
+        let sent: u64 = messages(&run).iter().map(|(_, sent)| sent).sum();
+        let domains = run.report.domains;
+        println!("=> {:?} {faults} {sent} {domains:?}", run.value);
+    }
+    Ok(())
+}
+
+#[test]
+fn nodes_of_one_domain_neither_fault_nor_send_messages_about_memory() {
+    for (nodes, transport, sum) in [(1, "shm", 501), (2, "shm", 1003), (4, "mixed", 2010)] {
+        let expected = format!("(0, {sum}, \"none\", {nodes}) 0 0 Some(1)");
+        let said = said(nodes, "counts", transport, "host");
+        assert_eq!(said, [&*expected, &*expected], "{nodes} over {transport}");
+    }
+}
+
+#[test]
+fn nodes_that_cannot_map_each_other_s_memory_or_must_not_have_their_own() {
+    for (transport, domains) in [("tcp", "host"), ("shm", "node"), ("shm", "1")] {
+        for line in said(2, "counts", transport, domains) {
+            assert!(line.starts_with("(0, 1003, \""), "{line}");
+            assert!(line.ends_with(" Some(2)"), "{line}");
+            let is_silent = line.contains(" 0 0 Some") || line.contains("none");
+            assert!(!is_silent, "{transport} {domains}: {line}");
+        }
+    }
+}
+
+#[test]
+fn threads_of_one_process_are_no_domain() {
+    let run = config(2)
+        .domains(Domains::Host)
+        .run(|w| Ok(memory::usage(w)?));
+    let run = run.expect("a run");
+    assert_eq!((run.value.domain_nodes, run.report.domains), (1, Some(2)));
+    assert_ne!(run.value.faults, "none");
+    let run = Config::nodes(2).run(|_| Ok(())).expect("a run");
+    assert_eq!(run.report.domains, None);
+}
+
+#[test]
+fn what_threads_and_locks_promise_holds_in_a_domain() {
+    let increments = said(2, "increments", "shm", "host");
+    assert_eq!(increments, cluster::succeeds(2, "increments"));
+    let locked = said(3, "under a lock", "shm", "host");
+    assert_eq!(locked, cluster::succeeds(3, "under a lock"));
+    let swaps = said(4, "swaps", "shm", "host");
+    assert_eq!(swaps, ["value ()"]);
+}
+
+/// As on other machines: nobody finds a row in the middle of a change.
+pub fn moves(w: &mut Worker<'_>) -> Result<u64> {
+    held::moves(w)
+}
+
+#[test]
+fn rows_that_are_held_are_whole_in_a_domain() {
+    for nodes in [2, 4] {
+        let said = said(nodes, "moves", "shm", "host");
+        assert_eq!(said, [format!("value {}", held::SUM)], "{nodes} nodes");
+    }
+}
+
+/// A row that one node uses as cells no node of the domain has as a slice, which others could
+/// change.
+pub fn mixes(w: &mut Worker<'_>) -> Result<String> {
+    let row = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 8)?.row(0)))?;
+    if w.node().index() == 1 {
+        row.cells(w)[0].store(1, Relaxed);
+    }
+    w.barrier()?;
+    let refused = row.read(w, |row| row[0]).expect_err("it is used as cells");
+    assert!(matches!(refused, MemoryError::Used { .. }), "{refused}");
+    // Nothing is waited for while a row is held.
+    let other = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 8)?.row(0)))?;
+    let site = CallSite::caller();
+    let waits = other.write(w, |_| sync::lock(1, site).map_err(Error::program));
+    Ok(format!("{refused}; {}", waits?.unwrap_err()))
+}
+
+#[test]
+fn cells_and_slices_do_not_meet_in_a_domain() {
+    let said = said(2, "mixes", "shm", "host");
+    assert!(said[0].contains("as cells and as slices"), "{said:?}");
+    assert!(said[0].contains("within a closure that holds"), "{said:?}");
+}
+
+/// Frees a row of another node; a second time there is none.
+pub fn frees(w: &mut Worker<'_>) -> Result<String> {
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 8)?))?;
+    rows.row(1).cells(w)[0].store(1, Relaxed);
+    w.barrier()?;
+    if w.node().index() == 1 {
+        rows.row(0).free(w)?;
+    }
+    w.barrier()?;
+    let again = rows.row(0).free(w).expect_err("it was freed");
+    w.barrier()?;
+    Ok(format!(
+        "{again}; {}",
+        rows.row(1).cells(w)[0].load(Relaxed)
+    ))
+}
+
+#[test]
+fn a_row_is_freed_once_for_all_nodes_of_a_domain() {
+    let said = said(2, "frees", "shm", "host");
+    assert!(said[0].contains("nothing is allocated there"), "{said:?}");
+    assert!(said[0].ends_with("; 1\""), "{said:?}");
+}
+
+/// Waits for a store that never comes.
+pub fn spins(w: &mut Worker<'_>) -> Result<()> {
+    let cell = w.once(|w| Ok(memory::alloc::<u64>(w)?))?;
+    w.barrier()?;
+    crate::killed::dies_soon(w);
+    while cell.get(w).load(Relaxed) == 0 {
+        w.pause()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_process_of_a_domain_that_is_killed_ends_the_run_of_the_others() {
+    for (program, victim) in [("spins", 0), ("spins", 1), ("killed at locks", 0)] {
+        let also = |_| {
+            let killed = (crate::killed::VICTIM, format!("{victim} 2000"));
+            let said = [("DHOLE_TRANSPORT", "shm"), (DOMAINS, "host")];
+            let said = said.map(|(name, value)| (name, value.to_owned()));
+            let all = said.into_iter().chain([killed]);
+            all.map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        for (node, ended) in cluster::run_with(3, program, also).iter().enumerate() {
+            if node == victim {
+                assert_eq!(ended.code, None);
+                continue;
+            }
+            assert_eq!(ended.code, Some(1), "{program}: {}", ended.all);
+            let lost = format!("node {victim}");
+            assert!(ended.all.contains(&lost), "{program}: {}", ended.all);
+        }
+    }
+    let left = std::fs::read_dir("/dev/shm")
+        .expect("it is there")
+        .flatten();
+    let left = left.filter(|file| file.file_name().to_string_lossy().contains("dhole"));
+    assert_eq!(left.count(), 0);
+}
