@@ -49,6 +49,9 @@ pub struct ThreadModel {
     pub nodes: Vec<Vec<Vec<ThreadOp>>>,
     /// Threads that wait look once for a deadlock; in a sound program there is none.
     pub suspects: bool,
+    /// Each node has room for so many keys of each kind; in a sound program that is enough, if what
+    /// is at rest is forgotten.
+    pub room: usize,
     /// A mistake that the checker is to find.
     pub bug: Option<ThreadBug>,
 }
@@ -327,10 +330,7 @@ impl Step<'_> {
                     done
                 }
                 ThreadOp::Set(_) => done,
-                ThreadOp::Post(key) => {
-                    machine.post(key, 1, out);
-                    done
-                }
+                ThreadOp::Post(key) => machine.post(key, 1, out).map(|()| ThreadAttempt::Done(1)),
                 ThreadOp::Acquire(key) => machine.acquire(own, key, false, site, out),
             }
         });
@@ -438,7 +438,7 @@ impl Model for ThreadModel {
         let nodes = self.nodes.len();
         let node = |(at, threads): (usize, &Vec<Vec<ThreadOp>>)| {
             Sealed::new(Node {
-                machine: ThreadSync::new(NodeId::at(at), nodes),
+                machine: ThreadSync::with_room(NodeId::at(at), nodes, self.room),
                 threads: vec![Thread::default(); threads.len()],
             })
         };

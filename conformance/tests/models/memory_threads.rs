@@ -11,6 +11,7 @@ fn program<const N: usize>(nodes: [&[&[ThreadOp]]; N]) -> ThreadModel {
     ThreadModel {
         nodes: nodes.into_iter().map(threads).collect(),
         suspects: false,
+        room: 2,
         bug: None,
     }
 }
@@ -74,6 +75,16 @@ fn as_many_threads_pass_a_barrier_as_it_takes() {
     // More threads come to it than it takes.
     let of_two: &[&[ThreadOp]] = &[&[Barrier(1, 2)], &[Barrier(1, 2)]];
     sound(program([of_two, of_two]), &[]);
+    // With room for one barrier and semaphore: those at rest take none.
+    let all: &[ThreadOp] = &[
+        Barrier(1, 2),
+        Post(2),
+        Acquire(2),
+        Barrier(3, 2),
+        Barrier(4, 2),
+    ];
+    let model = program([&[all], &[all]]);
+    sound(ThreadModel { room: 1, ..model }, &[]);
 }
 
 const SIGNALS: &[ThreadOp] = &[Lock(1), Set(4), Signal(4, false), Unlock(1)];

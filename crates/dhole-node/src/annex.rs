@@ -50,6 +50,10 @@ pub trait Annex: Any + Send + Sync {
     /// wait by `link`, which lasts that long, and so may other threads that have ended by then.
     fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut());
 
+    /// The program of the node has come to its end, within [`around`](Annex::around): next the node
+    /// waits for the ends of the others.
+    fn program_over(&self);
+
     /// What the node's threads wait for, for somebody who wonders why nothing happens.
     fn describe(&self) -> String;
 }

@@ -334,6 +334,9 @@ fn run_node(
 ) -> Result<NodeId, Failure> {
     worker.link.machine.leave(worker.node());
     let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
+    if let (Ok(Ok(_)), Some(annex)) = (&ended, worker.link.annex) {
+        annex.program_over();
+    }
     worker.link.machine.enter(worker.node());
     let failed = match ended {
         Ok(Ok(value)) => match worker.finish() {

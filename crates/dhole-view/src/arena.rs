@@ -23,6 +23,22 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
+    /// Refuses globals that node 0, which manages them, has no room for.
+    pub fn check(&self, bytes: u64, nodes: usize) -> io::Result<()> {
+        let part = bytes / nodes as u64 / MINIPAGE_PAGE * MINIPAGE_PAGE;
+        let globals = self.globals_bytes() as u64;
+        if globals <= part {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!(
+                "the program's globals have {globals} bytes, where each of {nodes} nodes has \
+                 {part} bytes of the memory, and node 0 keeps all globals"
+            ),
+        ))
+    }
+
     /// Bytes of all globals.
     pub fn globals_bytes(&self) -> usize {
         self.globals.iter().map(Range::len).sum()

@@ -280,6 +280,25 @@ pub(crate) fn wait(
     unsafe { wait_by((link, is_beside), waiters, waits_for, step) }
 }
 
+/// What other nodes wait for must be done, unless the run has ended and nobody waits: otherwise the
+/// run ends with words.
+pub(crate) fn must(of: NodeThreads<'_>, done: Result<(), MemoryWaitError>, doing: &str) {
+    use MemoryWaitError::{NoBody, Wait};
+    let cause = match done {
+        Ok(()) | Err(Wait(AnnexWaitError::Ended(_)) | NoBody) => return,
+        Err(cause) => cause,
+    };
+    if cause == Wait(AnnexWaitError::InCall) {
+        // The thread has the node's lock, without which the run cannot be ended.
+        eprintln!("error: {doing}: {cause}");
+        std::process::abort();
+    }
+    if let Some((link, _)) = link_of(of.memory) {
+        // SAFETY: as in `wait`.
+        unsafe { link.with(|link| link.fail(&format!("{doing}: {cause}"))) };
+    }
+}
+
 /// Waits by a link, beside its worker or as it.
 ///
 /// # Safety
@@ -323,4 +342,66 @@ fn link_of(memory: *const ()) -> Option<(Link, bool)> {
         let worker = of.find(|it| it.memory == memory.addr())?;
         Some((worker.link, true))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use dhole_node::AnnexWaiter;
+
+    use super::*;
+
+    /// Keeps the words with which the run ends.
+    #[derive(Default)]
+    struct Failed(Mutex<Vec<String>>);
+
+    type Step<'a> = &'a mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep;
+
+    impl AnnexLink for Failed {
+        fn wait(&self, _: Step<'_>) -> Result<(), AnnexWaitError> {
+            unreachable!("nothing waits")
+        }
+
+        fn wait_beside(&self, _: &AnnexWaiter, _: Step<'_>) -> Result<(), AnnexWaitError> {
+            unreachable!("nothing waits")
+        }
+
+        fn has_threads(&self) -> bool {
+            true
+        }
+
+        fn look(&self, _: bool) -> Result<(), AnnexWaitError> {
+            Ok(())
+        }
+
+        fn fail(&self, words: &str) {
+            self.0.lock().expect("words").push(words.to_owned());
+        }
+    }
+
+    #[test]
+    fn what_must_be_done_and_cannot_ends_the_run_unless_it_has_ended() {
+        let (waiters, link) = (Waiters::new(), Failed::default());
+        let memory = std::ptr::from_ref(&waiters).cast();
+        let of = NodeThreads {
+            memory,
+            waiters: &waiters,
+        };
+        let runs = Runs {
+            memory,
+            link: &link,
+            thread: ThreadId(0),
+            is_beside: false,
+        };
+        run(runs, &mut || {
+            must(of, Ok(()), "nothing");
+            must(of, Err(MemoryWaitError::NoBody), "nothing");
+            let ended = AnnexWaitError::Ended("a node was lost".into());
+            must(of, Err(ended.into()), "nothing");
+            must(of, Err(AnnexWaitError::OneThread.into()), "releasing");
+            must(of, Err(MemoryWaitError::Waiters), "releasing");
+        });
+        let said = link.0.into_inner().expect("words");
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said.iter().all(|it| it.starts_with("releasing: ")));
+    }
 }

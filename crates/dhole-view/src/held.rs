@@ -17,8 +17,9 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // Where the run has ended nobody waits for it.
-        let _ends = self.memory.release(self.address, self.writes);
+        let released = self.memory.release(self.address, self.writes);
+        let doing = "releasing a row that a closure has held";
+        context::must(self.memory.threads(), released, doing);
     }
 }
 

@@ -203,6 +203,7 @@ impl NodeMemory {
         settings.check(nodes, here)?;
         let views = settings.views;
         let bytes = settings.bytes_of(here);
+        placed.check(bytes, nodes)?;
         let inside = Inside {
             machine: Millipage::new(node, nodes, bytes, views as u64),
             last: BTreeMap::new(),
@@ -311,6 +312,10 @@ impl Annex for NodeMemory {
         context::run(runs, body);
     }
 
+    fn program_over(&self) {
+        self.memory.ends_starts();
+    }
+
     fn describe(&self) -> String {
         // Not waited for: whoever asks wonders why nothing happens.
         let Ok(inside) = self.memory.inside.try_lock() else {
@@ -332,6 +337,24 @@ impl Annex for NodeMemory {
 }
 
 impl Memory {
+    /// Threads that were started on this node, and did not begin, never will: a thread that waits
+    /// for the end of one hears that.
+    pub fn ends_starts(&self) {
+        let mut commands = Vec::new();
+        self.sync.machine().begins_no_more(&mut commands);
+        if commands.is_empty() {
+            return;
+        }
+        // It does not wait.
+        let none = WaitsFor::Page(u64::MAX);
+        let told = context::wait(self.threads(), none, &mut |out| {
+            let commands = std::mem::take(&mut commands);
+            self.sync.carry_out(commands, &self.waiters, out);
+            AnnexStep::Over
+        });
+        context::must(self.threads(), told, "ending threads that could not begin");
+    }
+
     /// As threads know it.
     pub fn threads(&self) -> NodeThreads<'_> {
         NodeThreads {
@@ -532,7 +555,9 @@ impl Memory {
 
     /// An access cannot be made. What the thread keeps until its instruction is over it gives up.
     fn fails(&self, address: u64, writes: bool, cause: MemoryAccessFailure) -> MemoryAccessError {
-        self.stepped();
+        if self.lock().keeps(context::own_number()) {
+            self.stepped();
+        }
         MemoryAccessError {
             address,
             writes,
@@ -578,8 +603,11 @@ impl Faults for Memory {
             inside.gives_up_kept(context::own_number(), |_| true, &mut effects);
             AnnexStep::Over
         });
-        // Where the run has ended nobody waits for it.
-        drop(waited);
+        context::must(
+            self.threads(),
+            waited,
+            "giving memory up after an access to it",
+        );
     }
 }
 

@@ -57,13 +57,19 @@ impl NodeSync {
         let is_free = own.is_none();
         if is_free {
             *own = Some(begins);
+            self.machine().begins();
         }
         is_free
     }
 
-    /// None begins any more.
-    pub fn begin_no_more(&self) {
-        *self.begins() = None;
+    /// None begins any more, if this says so: whether it does. Meanwhile none begins.
+    pub fn begin_no_more_if(&self, is_over: impl FnOnce() -> bool) -> bool {
+        let mut own = self.begins();
+        let is_over = is_over();
+        if is_over {
+            *own = None;
+        }
+        is_over
     }
 
     fn begins(&self) -> MutexGuard<'_, Option<Begins>> {

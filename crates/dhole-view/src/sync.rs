@@ -155,10 +155,7 @@ pub fn broadcast(condition: u64) -> Result<(), ThreadError> {
 /// # Errors
 /// [`ThreadError`]
 pub fn post(semaphore: u64, count: u32) -> Result<(), ThreadError> {
-    Here::find()?.tell(|machine, out| {
-        machine.post(semaphore, count, out);
-        Ok(())
-    })
+    Here::find()?.tell(|machine, out| machine.post(semaphore, count, out))
 }
 
 /// Takes one of a semaphore, and waits until it has one.

@@ -220,7 +220,8 @@ pub fn join_at(thread: ThreadId, site: CallSite) -> Result<u64, ThreadError> {
 /// What threads do that were started: of an entry and an argument, what [`join`] returns.
 pub type ThreadHandler<'a> = dyn Fn(u64, u64) -> u64 + Sync + 'a;
 
-/// What begins the threads that are started on a node.
+/// What begins the threads that are started on a node: each on a thread of its own, which has
+/// fresh thread-local variables; in a simulation one after the other on the worker's.
 struct Beginning {
     of: ThreadsOf<'static>,
     handler: &'static ThreadHandler<'static>,
@@ -286,8 +287,11 @@ impl Beginning {
         out: &mut Vec<ThreadCommand>,
     ) -> Option<Start> {
         let mut now = self.now();
-        let next = now.for_worker.take().or_else(|| machine.next_start());
-        now.worker_waits = next.is_none() && !machine.has_left();
+        let next = match self.has_threads {
+            true => None,
+            false => now.for_worker.take().or_else(|| machine.next_start()),
+        };
+        now.worker_waits = !self.has_threads && next.is_none() && !machine.has_left();
         drop(now);
         self.begin(machine, out);
         next
@@ -307,11 +311,14 @@ fn ended(thread: ThreadId, value: u64) {
     let Ok(here) = Here::find() else {
         return;
     };
-    // Where the run has ended nobody waits for it.
-    let _ends = here.tell(|machine, out| {
+    let told = here.tell(|machine, out| {
         machine.ended(thread, Some(value), out);
         Ok(())
     });
+    if let Err(ThreadError::Wait(cause)) = told {
+        let doing = format!("telling of the end of {thread}");
+        context::must(here.memory().threads(), Err(cause), &doing);
+    }
 }
 
 /// Threads that are started on this node begin, until this is dropped, by unwinding too; then all
@@ -357,12 +364,16 @@ impl Drop for Begins<'_> {
         if std::thread::panicking() {
             drop(Ends(self.of));
         }
-        self.of.memory.sync.begin_no_more();
-        let threads = std::mem::take(&mut self.beginning.now().threads);
-        for thread in threads {
-            // One that panicked has ended the run.
-            let _panicked = thread.join();
+        // A thread that is waited for may start others on this node, which begin as ever.
+        let sync = &self.of.memory.sync;
+        while !sync.begin_no_more_if(|| self.beginning.now().threads.is_empty()) {
+            let threads = std::mem::take(&mut self.beginning.now().threads);
+            for thread in threads {
+                // One that panicked has ended the run.
+                let _panicked = thread.join();
+            }
         }
+        self.of.memory.ends_starts();
     }
 }
 
@@ -388,9 +399,10 @@ pub fn run<'id, R>(
 }
 
 /// Runs the threads that are started on this node, until the node that [runs](run) a program has
-/// come to its end: the first on the worker's own thread, and those that come meanwhile beside it.
-/// A handler that panics ends the run. In a simulation there is one at a time, and one more does
-/// not begin.
+/// come to its end, and all that have begun have ended. Each runs on a thread of its own. One that
+/// is started later does not begin, and whoever [waits](join) for its end gets an error. A handler
+/// that panics ends the run. In a simulation there is one at a time, on the worker's thread, and
+/// one more does not begin.
 ///
 /// ```
 /// # use dhole_model::NodeId;

@@ -50,14 +50,22 @@ pub use started::MOST_STARTED;
 /// Most threads of a node that wait at once.
 pub const MOST_WAITING: usize = 4096;
 
-/// Most locks that a node uses or manages, and as many barriers, conditions and semaphores.
-const MOST_KEYS: usize = 1 << 22;
+/// Most locks that a node uses or manages, and as many barriers, conditions and semaphores. One that
+/// is as it was before its first use is not among them.
+pub const MOST_KEYS: usize = 1 << 22;
+
+/// As many locks and barriers a node keeps before it first looks for those that it may forget.
+const KEPT: usize = 1 << 12;
 
 /// One node's part of what threads wait for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ThreadSync {
     me: NodeId,
     nodes: usize,
+    /// As [`MOST_KEYS`].
+    most_keys: usize,
+    /// The node looks for locks and barriers that it may forget when there are so many.
+    looks_at: [usize; 2],
     /// The locks that this node has used.
     locks: BTreeMap<u64, KeyedLock>,
     /// As their manager: the node that has asked last.
@@ -154,7 +162,10 @@ pub enum ThreadRefusal {
     #[error("waiting for the end of {0}: there is no such thread, or it was waited for before")]
     NoThread(ThreadId),
     /// The thread could not begin.
-    #[error("waiting for the end of {0}: it could not begin")]
+    #[error(
+        "waiting for the end of {0}: it could not begin, for its node runs no threads any more, or \
+         the system gave it none"
+    )]
     NotBegun(ThreadId),
 }
 
@@ -191,6 +202,8 @@ impl ThreadSync {
         ThreadSync {
             me,
             nodes,
+            most_keys: MOST_KEYS,
+            looks_at: [KEPT; 2],
             locks: BTreeMap::new(),
             tails: BTreeMap::new(),
             arrivals: BTreeMap::new(),
@@ -203,6 +216,33 @@ impl ThreadSync {
             suspected: BTreeMap::new(),
             own: VecDeque::new(),
         }
+    }
+
+    /// With room for so many keys of each kind: for models and tests.
+    #[doc(hidden)]
+    pub fn with_room(me: NodeId, nodes: usize, most_keys: usize) -> ThreadSync {
+        ThreadSync {
+            most_keys,
+            looks_at: [most_keys.min(KEPT); 2],
+            ..ThreadSync::new(me, nodes)
+        }
+    }
+
+    /// How many locks, barriers, conditions and semaphores the node knows: for models and tests.
+    #[doc(hidden)]
+    pub fn kept(&self) -> [usize; 4] {
+        [
+            self.locks.len(),
+            self.arrivals.len() + self.gatherings.len(),
+            self.conditions.len(),
+            self.semaphores.len(),
+        ]
+    }
+
+    /// That there are too many keys of a kind.
+    fn full(&self, what: &'static str) -> ThreadRefusal {
+        let most = self.most_keys;
+        ThreadRefusal::Full { what, most }
     }
 
     /// Nodes of the cluster.
@@ -309,6 +349,10 @@ impl ThreadSync {
                 self.take_busy(key, number, out);
                 Ok(())
             }
+            M::NoLock { key, number } => {
+                self.by_manager(from, key)?;
+                self.take_no_lock(key, number, out)
+            }
             M::Arrive {
                 key,
                 parties,
@@ -356,6 +400,7 @@ impl ThreadSync {
                 self.take_take(key, thread, tries, out)
             }
             M::Taken { thread, taken } => self.take_taken(from, thread, taken, out),
+            M::NoRoom { thread } => self.take_no_room(from, thread, out),
             M::Start {
                 thread,
                 entry,

@@ -69,6 +69,22 @@ fn globals_keep_their_values_and_are_accessed_where_they_are() {
 }
 
 #[test]
+fn globals_that_are_larger_than_the_memory_are_refused() {
+    let settings = MemorySettings {
+        views: 1,
+        bytes: 2 * PAGE as u64,
+    };
+    // SAFETY: the pages are this test's own, and nobody accesses them.
+    let memory = unsafe { ProgramMemory::new(settings, 0x30_0000_0000, vec![pages(3)]) };
+    let refused = Config::nodes(1).memory(memory).run(|_| Ok(()));
+    let said = refused.map(|_| ()).unwrap_err().to_string();
+    assert!(
+        said.contains("globals have 12288 bytes, where each of 1 nodes has 8192 bytes"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_address_that_is_taken_and_several_nodes_in_a_process_are_refused() {
     let refusal = |run: Result<(), RunError>| run.unwrap_err().to_string();
     let taken = pages(4);

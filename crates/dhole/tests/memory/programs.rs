@@ -4,13 +4,14 @@ use std::fmt::Debug;
 
 use dhole::{RunError, Worker};
 
-use crate::{attempts, config, domains, ending, killed, litmus, sync, threads};
+use crate::{attempts, config, domains, ending, killed, litmus, starting, sync, threads};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
     match name {
         "increments" => says(|w| threads::increments(w, 2)),
         "starts" => says(sync::starts),
+        "locals" => says(starting::locals),
         "under a lock" => says(|w| sync::increments_under_a_lock(w, 3)),
         "swaps" => says(ending::swaps),
         "killed in memory" => says(killed::in_memory),

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::{CallSite, NodeId};
 
 use super::{
-    Attempt, MOST_KEYS, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
+    Attempt, KEPT, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
     ThreadRefusal, ThreadSync, WaitsOn,
 };
+
+const BARRIERS: &str = "barriers of a node";
 
 /// The threads of this node that wait at a barrier.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -51,13 +53,11 @@ impl ThreadSync {
         site: CallSite,
         out: &mut Vec<ThreadCommand>,
     ) -> Attempt {
-        if self.arrivals.len() >= MOST_KEYS && !self.arrivals.contains_key(&key) {
-            let (what, most) = ("barriers", MOST_KEYS);
-            return Err(ThreadRefusal::Full { what, most });
-        }
-        let arrivals = self.arrivals.entry(key).or_default();
-        let others = arrivals.parties;
-        let is_other = !arrivals.waiting.is_empty() && others != parties;
+        self.make_room_at_barriers(key)?;
+        let here = self.arrivals.get(&key);
+        let here = here.filter(|arrivals| !arrivals.waiting.is_empty());
+        let others = here.map_or(0, |arrivals| arrivals.parties);
+        let is_other = here.is_some() && others != parties;
         if parties == 0 || is_other {
             return Err(ThreadRefusal::Parties {
                 key,
@@ -77,6 +77,22 @@ impl ThreadSync {
             Some(passed) => ThreadAttempt::Done(passed?),
             None => ThreadAttempt::Waits,
         })
+    }
+
+    /// Room for a barrier, if it is new. Those at which nobody waits are forgotten now and then: a
+    /// node that has forgotten one tells its manager of each thread apart once more.
+    fn make_room_at_barriers(&mut self, key: u64) -> Result<(), ThreadRefusal> {
+        if self.arrivals.contains_key(&key) || self.arrivals.len() < self.looks_at[1] {
+            return Ok(());
+        }
+        self.arrivals
+            .retain(|_, arrivals| !arrivals.waiting.is_empty());
+        let twice = (2 * self.arrivals.len()).max(KEPT);
+        self.looks_at[1] = twice.min(self.most_keys);
+        match self.arrivals.len() < self.most_keys {
+            true => Ok(()),
+            false => Err(self.full(BARRIERS)),
+        }
     }
 
     /// Whether the manager of a barrier does not know of all threads that wait at it here.
@@ -114,8 +130,15 @@ impl ThreadSync {
         if parties == 0 || count == 0 || known + u64::from(count) > most {
             return Err("no threads at a barrier, or more than there can be");
         }
-        if is_new && self.gatherings.len() >= MOST_KEYS {
-            return Err("more barriers than a node manages");
+        if is_new && self.gatherings.len() >= self.most_keys {
+            let parties = 0;
+            let refuse = ThreadMessage::Refuse {
+                key,
+                parties,
+                count,
+            };
+            self.send(from, refuse, out);
+            return Ok(());
         }
         let gathering = self.gatherings.entry(key).or_default();
         if gathering.all > 0 && gathering.parties != parties {
@@ -190,13 +213,16 @@ impl ThreadSync {
         let (given, sent) = (arrivals.parties, arrivals.sent() as usize);
         let refused = sent - count as usize..sent;
         let threads: Vec<_> = arrivals.waiting.drain(refused).collect();
-        for thread in threads {
-            let refusal = ThreadRefusal::Parties {
+        let refusal = match parties {
+            0 => self.full(BARRIERS),
+            _ => ThreadRefusal::Parties {
                 key,
                 parties,
                 given,
-            };
-            self.finish(thread, Err(refusal), out);
+            },
+        };
+        for thread in threads {
+            self.finish(thread, Err(refusal.clone()), out);
         }
         Ok(())
     }

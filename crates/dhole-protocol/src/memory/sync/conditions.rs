@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use dhole_model::{CallSite, NodeId};
 
 use super::{
-    Attempt, MOST_KEYS, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
+    Attempt, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
     ThreadRefusal, ThreadSync, WaitsOn,
 };
 
@@ -16,7 +16,9 @@ pub(super) struct Semaphore {
     queue: VecDeque<ThreadId>,
 }
 
-const TOO_MANY: &str = "more conditions or semaphores than a node manages, or threads that wait";
+const TOO_MANY: &str = "more threads wait on a condition or semaphore than there are";
+const SEMAPHORES: &str = "semaphores that a node manages";
+const CONDITIONS: &str = "conditions that a node manages";
 
 impl ThreadSync {
     /// A thread that holds a lock gives it up, waits until a condition is signalled, and acquires
@@ -56,10 +58,23 @@ impl ThreadSync {
     }
 
     /// Adds to a semaphore.
-    pub fn post(&mut self, key: u64, count: u32, out: &mut Vec<ThreadCommand>) {
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::Full`], where this node manages it. Nobody waits for another manager's word:
+    /// one that has no room ends the run.
+    pub fn post(
+        &mut self,
+        key: u64,
+        count: u32,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Result<(), ThreadRefusal> {
         let manager = self.manager_of(key);
+        if manager == self.me && !self.has_semaphore_room(key) {
+            return Err(self.full(SEMAPHORES));
+        }
         self.send(manager, ThreadMessage::Post { key, count }, out);
         self.own_messages(out);
+        Ok(())
     }
 
     /// Sets what a semaphore has, and waits until it has that.
@@ -120,8 +135,9 @@ impl ThreadSync {
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
         let is_new = !self.conditions.contains_key(&condition);
-        if is_new && self.conditions.len() >= MOST_KEYS {
-            return Err(TOO_MANY);
+        if is_new && self.conditions.len() >= self.most_keys {
+            self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
+            return Ok(());
         }
         let most = self.nodes * MOST_WAITING;
         let queue = self.conditions.entry(condition).or_default();
@@ -210,16 +226,35 @@ impl ThreadSync {
         }
     }
 
-    /// A semaphore of which this node is the manager.
-    fn semaphore(&mut self, key: u64) -> Result<&mut Semaphore, &'static str> {
-        let is_new = !self.semaphores.contains_key(&key);
-        match is_new && self.semaphores.len() >= MOST_KEYS {
-            true => Err(TOO_MANY),
-            false => Ok(self.semaphores.entry(key).or_default()),
-        }
+    /// A thread does not wait for its condition or semaphore, for which there is no room.
+    pub(super) fn take_no_room(
+        &mut self,
+        from: NodeId,
+        thread: ThreadId,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let (key, what) = match self.waits_on(thread) {
+            Some(WaitsOn::Queue {
+                condition,
+                signalled: false,
+                ..
+            }) => (condition, CONDITIONS),
+            Some(WaitsOn::Semaphore(key)) => (key, SEMAPHORES),
+            _ => return Err("no room for a condition or semaphore that no thread waits for"),
+        };
+        self.by_manager(from, key)?;
+        let refusal = self.full(what);
+        self.finish(thread, Err(refusal), out);
+        Ok(())
     }
 
-    /// Threads go on that wait for what a semaphore has.
+    /// Whether this node, its manager, knows a semaphore, or has room for it.
+    fn has_semaphore_room(&self, key: u64) -> bool {
+        self.semaphores.contains_key(&key) || self.semaphores.len() < self.most_keys
+    }
+
+    /// Threads go on that wait for what a semaphore has. One that has nothing, and for which nobody
+    /// waits, is as one that was never set: it is forgotten.
     fn hand_out(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
         let Some(semaphore) = self.semaphores.get_mut(&key) else {
             return;
@@ -228,6 +263,9 @@ impl ThreadSync {
         let many = usize::try_from(*has).map_or(queue.len(), |has| has.min(queue.len()));
         *has -= many as u64;
         let threads: Vec<_> = queue.drain(..many).collect();
+        if *has == 0 && queue.is_empty() {
+            self.semaphores.remove(&key);
+        }
         for thread in threads {
             let taken = true;
             self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
@@ -240,7 +278,10 @@ impl ThreadSync {
         count: u32,
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
-        let semaphore = self.semaphore(key)?;
+        if !self.has_semaphore_room(key) {
+            return Err("more semaphores than a node manages: wait for some, or set them to 0");
+        }
+        let semaphore = self.semaphores.entry(key).or_default();
         semaphore.has = semaphore.has.saturating_add(count.into());
         self.hand_out(key, out);
         Ok(())
@@ -253,7 +294,11 @@ impl ThreadSync {
         count: u32,
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
-        self.semaphore(key)?.has = count.into();
+        if !self.has_semaphore_room(key) && count > 0 {
+            self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
+            return Ok(());
+        }
+        self.semaphores.entry(key).or_default().has = count.into();
         self.hand_out(key, out);
         let taken = true;
         self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
@@ -268,16 +313,24 @@ impl ThreadSync {
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
         let most = self.nodes * MOST_WAITING;
-        let semaphore = self.semaphore(key)?;
-        if semaphore.has == 0 && !tries {
-            if semaphore.queue.len() >= most {
+        let has = self.semaphores.get(&key).map_or(0, |it| it.has);
+        if has == 0 && !tries {
+            if !self.has_semaphore_room(key) {
+                self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
+                return Ok(());
+            }
+            let queue = &mut self.semaphores.entry(key).or_default().queue;
+            if queue.len() >= most {
                 return Err(TOO_MANY);
             }
-            semaphore.queue.push_back(thread);
+            queue.push_back(thread);
             return Ok(());
         }
-        let taken = semaphore.has > 0;
-        semaphore.has -= u64::from(taken);
+        let taken = has > 0;
+        if let Some(semaphore) = self.semaphores.get_mut(&key) {
+            semaphore.has -= u64::from(taken);
+        }
+        self.hand_out(key, out);
         self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use dhole_model::{CallSite, NodeId};
 
 use super::{
-    Attempt, MOST_KEYS, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
-    ThreadRefusal, ThreadSync, WaitsOn,
+    Attempt, KEPT, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
+    ThreadSync, WaitsOn,
 };
 
 /// Threads of a node hand a lock on to each other so often at most while another node waits.
@@ -50,15 +50,23 @@ impl KeyedLock {
     pub(super) fn is_asked(&self) -> bool {
         self.asked
     }
+
+    /// Whether it is as before its first use. One that was asked for is not: answers to its old
+    /// requests may be on their way, which its number tells apart.
+    fn is_new(&self) -> bool {
+        let is_free = self.holder.is_none() && self.waiting.is_empty() && self.next.is_none();
+        self.here && is_free && !self.asked && self.number == 0
+    }
 }
+
+const LOCKS: &str = "locks of a node";
 
 impl ThreadSync {
     /// A lock that a thread of this node uses.
     fn keyed_lock(&mut self, key: u64) -> Result<&mut KeyedLock, ThreadRefusal> {
         if !self.locks.contains_key(&key) {
-            if self.locks.len() >= MOST_KEYS {
-                let (what, most) = ("locks", MOST_KEYS);
-                return Err(ThreadRefusal::Full { what, most });
+            if !self.has_lock_room() {
+                return Err(self.full(LOCKS));
             }
             // Until somebody asks for it, it is its manager's.
             let here = self.manager_of(key) == self.me;
@@ -66,6 +74,20 @@ impl ThreadSync {
         }
         let lock = self.locks.get_mut(&key);
         Ok(lock.expect("it was put there"))
+    }
+
+    /// Whether there is room for a new lock. Those that no other node has asked for, and that are
+    /// free, are forgotten now and then.
+    fn has_lock_room(&mut self) -> bool {
+        if self.locks.len() < self.looks_at[0] {
+            return true;
+        }
+        let (me, tails) = (self.me, &self.tails);
+        self.locks
+            .retain(|key, lock| !lock.is_new() || tails.get(key).is_some_and(|tail| *tail != me));
+        let twice = (2 * self.locks.len()).max(KEPT);
+        self.looks_at[0] = twice.min(self.most_keys);
+        self.locks.len() < self.most_keys
     }
 
     /// A thread acquires a lock that is here and free; whether it is.
@@ -268,8 +290,12 @@ impl ThreadSync {
         (number, tries): (u32, bool),
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
-        if self.tails.len() >= MOST_KEYS && !self.tails.contains_key(&key) {
-            return Err("more locks than a node manages");
+        let is_new = !self.tails.contains_key(&key);
+        let has_room = self.tails.len() < self.most_keys
+            && (self.locks.contains_key(&key) || self.has_lock_room());
+        if is_new && !has_room {
+            self.send(from, ThreadMessage::NoLock { key, number }, out);
+            return Ok(());
         }
         let tail = self.tails.entry(key).or_insert(self.me);
         if *tail == from && from != self.me {
@@ -318,6 +344,25 @@ impl ThreadSync {
         (lock.here, lock.asked, lock.in_a_row) = (true, false, 0);
         self.serve(key, out);
         self.refuse_tries(key, out);
+        Ok(())
+    }
+
+    /// The manager has no room for a lock, so its threads do not get it.
+    pub(super) fn take_no_lock(
+        &mut self,
+        key: u64,
+        number: u32,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        let lock = self.locks.get_mut(&key);
+        let lock = lock.filter(|lock| lock.asked && lock.number == number && lock.next.is_none());
+        let lock = lock.ok_or("no room for a lock that was not asked for")?;
+        lock.asked = false;
+        let threads = std::mem::take(&mut lock.waiting);
+        for (thread, _) in threads {
+            let refusal = self.full(LOCKS);
+            self.finish(thread, Err(refusal), out);
+        }
         Ok(())
     }
 

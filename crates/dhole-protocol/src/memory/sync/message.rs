@@ -118,6 +118,13 @@ pub enum ThreadMessage {
         /// The asker's number of its request.
         number: u32,
     },
+    /// The manager has no room for one more lock.
+    NoLock {
+        /// The lock.
+        key: u64,
+        /// The asker's number of its request.
+        number: u32,
+    },
     /// Threads have reached a barrier: to its manager.
     Arrive {
         /// The barrier.
@@ -140,7 +147,7 @@ pub enum ThreadMessage {
     Refuse {
         /// The barrier.
         key: u64,
-        /// How many threads it takes.
+        /// How many threads it takes; 0 where the manager has no room for one more barrier.
         parties: u32,
         /// How many are refused.
         count: u32,
@@ -201,6 +208,11 @@ pub enum ThreadMessage {
         /// Whether it has one, or what it wanted set is set.
         taken: bool,
     },
+    /// The manager has no room for the condition or semaphore that a thread wants to wait for.
+    NoRoom {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// Begins a thread.
     Start {
         /// The thread, of the receiver.
@@ -245,16 +257,20 @@ impl ThreadMessage {
     pub(crate) fn counted_as(&self) -> MessageKind {
         use ThreadMessage as M;
         match self {
-            M::Acquire { .. } | M::Forward { .. } | M::Token { .. } | M::Busy { .. } => {
-                MessageKind::ThreadLock
-            }
+            M::Acquire { .. }
+            | M::Forward { .. }
+            | M::Token { .. }
+            | M::Busy { .. }
+            | M::NoLock { .. } => MessageKind::ThreadLock,
             M::Arrive { .. } | M::Depart { .. } | M::Refuse { .. } => MessageKind::ThreadBarrier,
             M::Wait { .. } | M::Queued { .. } | M::Signal { .. } | M::Signalled { .. } => {
                 MessageKind::ThreadCondition
             }
-            M::Post { .. } | M::Set { .. } | M::Take { .. } | M::Taken { .. } => {
-                MessageKind::ThreadSemaphore
-            }
+            M::Post { .. }
+            | M::Set { .. }
+            | M::Take { .. }
+            | M::Taken { .. }
+            | M::NoRoom { .. } => MessageKind::ThreadSemaphore,
             M::Start { .. } | M::Join { .. } | M::Joined { .. } | M::Leave => {
                 MessageKind::ThreadStart
             }
@@ -275,6 +291,7 @@ impl ThreadMessage {
             | M::Set { thread, .. }
             | M::Take { thread, .. }
             | M::Taken { thread, .. }
+            | M::NoRoom { thread }
             | M::Start { thread, .. } => is_thread(thread),
             M::Join { thread, by } => is_thread(thread) && is_thread(by),
             M::Joined { thread, by, .. } => is_thread(thread) && is_thread(by),

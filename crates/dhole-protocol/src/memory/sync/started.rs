@@ -25,6 +25,8 @@ pub(super) struct Started {
     next: VecDeque<(ThreadId, u64, u64)>,
     /// The program that starts threads has ended.
     pub has_left: bool,
+    /// No thread of this node begins any more.
+    stopped: bool,
 }
 
 /// How far a thread of this node is.
@@ -80,6 +82,21 @@ impl ThreadSync {
         self.started.next.pop_front()
     }
 
+    /// Threads that are started on this node begin from here on, or wait until they do.
+    pub fn begins(&mut self) {
+        self.started.stopped = false;
+    }
+
+    /// No thread begins on this node any more: those that were started, and that will be, end
+    /// without a value.
+    pub fn begins_no_more(&mut self, out: &mut Vec<ThreadCommand>) {
+        self.started.stopped = true;
+        while let Some((thread, ..)) = self.next_start() {
+            self.end(thread, None, out);
+        }
+        self.own_messages(out);
+    }
+
     /// Whether the program that starts threads has ended.
     pub fn has_left(&self) -> bool {
         self.started.has_left
@@ -92,6 +109,11 @@ impl ThreadSync {
 
     /// A thread of this node has ended, with a value if it ran.
     pub fn ended(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
+        self.end(thread, value, out);
+        self.own_messages(out);
+    }
+
+    fn end(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
         let Some(Run::On(_, by)) = self.started.all.get(&thread).copied() else {
             return;
         };
@@ -103,7 +125,6 @@ impl ThreadSync {
             }
         };
         self.started.all.insert(thread, run);
-        self.own_messages(out);
     }
 
     fn tell_joined(
@@ -164,6 +185,10 @@ impl ThreadSync {
             return Err("a thread begins that its starter does not number");
         }
         self.started.all.insert(thread, Run::On(true, by));
+        if self.started.stopped {
+            self.end(thread, None, out);
+            return Ok(());
+        }
         self.started.next.push_back((thread, entry, argument));
         out.push(ThreadCommand::Started);
         Ok(())
