@@ -11,6 +11,7 @@ use conformance::suite::{
 };
 use conformance::{OverPorts, ports, run};
 use dhole::{NodeId, Object, Read, Result, Rows, Worker, Write, on, op};
+use dhole_model::Notify;
 use dhole_net::{Layer, Port, SendError};
 use dhole_protocol::Message;
 use dhole_protocol::objects::ObjectsMessage;
@@ -132,14 +133,12 @@ impl Layer for Narrow {
         &self.port
     }
 
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        match self.went.fetch_xor(true, Ordering::Relaxed) {
-            true => {
-                REFUSED.store(true, Ordering::Relaxed);
-                Err(SendError::Busy { to })
-            }
-            false => Port::send_lazy(&self.port, to, parts),
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        if notify == Notify::Lazy && self.went.fetch_xor(true, Ordering::Relaxed) {
+            REFUSED.store(true, Ordering::Relaxed);
+            return Err(SendError::Busy { to });
         }
+        Port::send_with(&self.port, to, parts, notify)
     }
 }
 

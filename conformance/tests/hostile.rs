@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use conformance::ports::{self, Make};
 use dhole::NodeId;
-use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Version};
+use dhole_model::{Elements, Notify, Oid, OidRange, PageId, PageRange, VectorTime, Version};
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
@@ -57,14 +57,9 @@ impl Layer for Malicious {
         &*self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
         self.lie();
-        self.inner().send(to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.lie();
-        self.inner().send_lazy(to, parts)
+        self.inner().send_with(to, parts, notify)
     }
 }
 

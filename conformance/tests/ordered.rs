@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use conformance::{OverPorts, ports};
 use dhole::{NodeId, Object, Result, Worker, on, op, replicated};
+use dhole_model::Notify;
 use dhole_net::{Layer, Port, SendError};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -43,14 +44,14 @@ impl Layer for Narrow {
         &self.0
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> std::result::Result<(), SendError> {
+    fn send_with(
+        &self,
+        to: NodeId,
+        parts: &[&[u8]],
+        notify: Notify,
+    ) -> std::result::Result<(), SendError> {
         self.admits(to, parts)?;
-        Port::send(&self.0, to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> std::result::Result<(), SendError> {
-        self.admits(to, parts)?;
-        Port::send_lazy(&self.0, to, parts)
+        Port::send_with(&self.0, to, parts, notify)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use conformance::{Platform, ports};
 use dhole::{NodeId, Object, Pending, Worker, replicated};
+use dhole_model::Notify;
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Machine, Processes};
 
@@ -42,20 +43,18 @@ impl Layer for Keeps {
         &self.0
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
         if self.0.me() == NodeId(1) && STARTING.load(Ordering::SeqCst) {
-            WOKEN_FOR.fetch_add(1, Ordering::SeqCst);
+            match notify {
+                Notify::Now => drop(WOKEN_FOR.fetch_add(1, Ordering::SeqCst)),
+                Notify::Lazy => {
+                    let kept = (parts.concat(), Instant::now());
+                    assert!(KEPT.lock().unwrap().replace(kept).is_none());
+                    return Ok(());
+                }
+            }
         }
-        Port::send(&self.0, to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        if self.0.me() == NodeId(1) && STARTING.load(Ordering::SeqCst) {
-            let kept = (parts.concat(), Instant::now());
-            assert!(KEPT.lock().unwrap().replace(kept).is_none());
-            return Ok(());
-        }
-        Port::send_lazy(&self.0, to, parts)
+        Port::send_with(&self.0, to, parts, notify)
     }
 
     fn notify(&self, to: NodeId) {

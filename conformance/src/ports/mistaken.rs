@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Layer, Loss, Port, SendError};
 
 use super::Make;
@@ -161,8 +161,8 @@ impl Layer for Mistaken {
         &*self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        match (self.mistake, self.inner().send(to, parts)) {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        match (self.mistake, self.inner().send_with(to, parts, notify)) {
             (Mistake::DropWhenBusy, Err(SendError::Busy { .. })) => Ok(()),
             (Mistake::BusyForEver, Err(SendError::TooLarge { to, .. })) => {
                 Err(SendError::Busy { to })

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use conformance::ports::{self, Make};
 use dhole::{Lock, NodeId, Result, Worker, on, replicated};
-use dhole_model::Counters;
+use dhole_model::{Counters, Notify};
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use serde::{Deserialize, Serialize};
@@ -45,14 +45,8 @@ impl Layer for Weighing {
         &*self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.inner().send(to, parts)?;
-        self.weigh(parts);
-        Ok(())
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.inner().send_lazy(to, parts)?;
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        self.inner().send_with(to, parts, notify)?;
         self.weigh(parts);
         Ok(())
     }

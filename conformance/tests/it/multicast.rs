@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use conformance::{OverPorts, ports};
 use dhole::{NodeId, replicated};
+use dhole_model::Notify;
 use dhole_net::{Loss, Offers, Port, SendError};
 
 static TO_ALL: AtomicU64 = AtomicU64::new(0);
@@ -30,8 +31,8 @@ impl Port for Counting {
         self.0.offers()
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.0.send(to, parts)
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        self.0.send_with(to, parts, notify)
     }
 
     fn multicasts(&self) -> bool {

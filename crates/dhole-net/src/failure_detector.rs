@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::{lock, try_lock};
+use dhole_model::{NodeId, Notify};
 
 use crate::{Incoming, Layer, Loss, Offers, Port, SendError};
 
@@ -115,30 +115,6 @@ impl<P: Port> FailureDetector<P> {
         }
     }
 
-    /// Sends a frame, stuffed where it could be taken for a heartbeat.
-    fn send_by(
-        &self,
-        to: NodeId,
-        parts: &[&[u8]],
-        send: impl FnOnce(&[&[u8]]) -> Result<(), SendError>,
-    ) -> Result<(), SendError> {
-        let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let largest = Layer::offers(self).largest;
-        if bytes > largest {
-            return Err(SendError::TooLarge { to, bytes, largest });
-        }
-        if is_stuffing(parts.iter().copied().flatten()) {
-            send(&[&vec![STUFFING; bytes + 1]])?;
-        } else {
-            send(parts)?;
-        }
-        let told = &self.peers[to.index()].told;
-        if !told.load(Ordering::Relaxed) {
-            told.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
     fn park_by(&self, at_most: Duration, park: impl FnOnce(Duration)) {
         self.tick((self.clock)());
         park(at_most.min(self.bound / BEATS));
@@ -208,12 +184,24 @@ impl<P: Port> Layer for FailureDetector<P> {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_by(to, parts, |parts| self.inner.send(to, parts))
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_by(to, parts, |parts| self.inner.send_lazy(to, parts))
+    /// Sends a frame, stuffed where it could be taken for a heartbeat.
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let largest = Layer::offers(self).largest;
+        if bytes > largest {
+            return Err(SendError::TooLarge { to, bytes, largest });
+        }
+        if is_stuffing(parts.iter().copied().flatten()) {
+            let stuffed = vec![STUFFING; bytes + 1];
+            self.inner.send_with(to, &[&stuffed], notify)?;
+        } else {
+            self.inner.send_with(to, parts, notify)?;
+        }
+        let told = &self.peers[to.index()].told;
+        if !told.load(Ordering::Relaxed) {
+            told.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {

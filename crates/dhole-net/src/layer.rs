@@ -1,7 +1,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 
 use crate::{Incoming, Loss, Offers, Port, SendError};
 
@@ -9,8 +9,7 @@ use crate::{Incoming, Loss, Offers, Port, SendError};
 ///
 /// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name. Where a layer
 /// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says;
-/// where it does not say how they are sent lazily, as [`send`](Layer::send) says, a coarse park is
-/// a [`park`](Layer::park), and it cannot peek.
+/// where it does not say how it parks coarsely, that is a [`park`](Layer::park), and it cannot peek.
 #[expect(missing_docs, reason = "they are those of Port")]
 pub trait Layer: Send + Sync {
     /// What the port beneath is.
@@ -27,12 +26,8 @@ pub trait Layer: Send + Sync {
         self.inner().offers()
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.inner().send(to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send(to, parts)
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        self.inner().send_with(to, parts, notify)
     }
 
     fn notify(&self, to: NodeId) {
@@ -137,12 +132,8 @@ impl<L: Layer> Port for L {
         Layer::offers(self)
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        Layer::send(self, to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        Layer::send_lazy(self, to, parts)
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        Layer::send_with(self, to, parts, notify)
     }
 
     fn notify(&self, to: NodeId) {
@@ -235,10 +226,6 @@ impl<P: Port + ?Sized> Layer for Box<P> {
 
     fn inner(&self) -> &P {
         self
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        (**self).send_lazy(to, parts)
     }
 
     fn can_peek(&self) -> bool {

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::{lock, try_lock};
+use dhole_model::{NodeId, Notify};
 
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
@@ -124,7 +124,7 @@ impl Port for Local {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], _: Notify) -> Result<(), SendError> {
         let weight = FRAME + self.peers.admit(to, parts)?;
         let channel = self.room.channel(self.me(), to);
         let mut queue = lock(&channel.queue);

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use dhole_model::unpoisoned::lock;
-use dhole_model::{NodeId, SplitMix64};
+use dhole_model::{NodeId, Notify, SplitMix64};
 
 use crate::port::send_one_by_one;
 use crate::{Layer, Offers, Port, SendError};
@@ -96,7 +96,7 @@ impl<P: Port> Layer for Lossy<P> {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
         let fate = &mut *lock(&self.fate);
         self.step(fate);
         if fate.happens(self.chances.drop) && to.index() < self.nodes() && to != self.me() {
@@ -109,10 +109,10 @@ impl<P: Port> Layer for Lossy<P> {
             return Ok(());
         }
         let twice = fate.happens(self.chances.duplicate);
-        self.inner.send(to, parts)?;
+        self.inner.send_with(to, parts, notify)?;
         if twice {
             // It was sent, whether there is room for another or not.
-            let _ = self.inner.send(to, parts);
+            let _ = self.inner.send_with(to, parts, notify);
         }
         Ok(())
     }
@@ -158,11 +158,11 @@ mod tests {
             &self.0
         }
 
-        fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
             let room = self.1.load(Ordering::SeqCst);
             let left = room.checked_sub(1).ok_or(SendError::Busy { to })?;
             self.1.store(left, Ordering::SeqCst);
-            Port::send(&self.0, to, parts)
+            Port::send_with(&self.0, to, parts, notify)
         }
     }
 

@@ -2,7 +2,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 
 use crate::doorbell::Doorbell;
 use crate::parker::{Park, Parker};
@@ -88,12 +88,8 @@ impl Port for Mixed {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.to(to).send(to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.to(to).send_lazy(to, parts)
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        self.to(to).send_with(to, parts, notify)
     }
 
     fn notify(&self, to: NodeId) {

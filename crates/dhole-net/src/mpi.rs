@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::{lock, try_lock};
+use dhole_model::{NodeId, Notify};
 
 pub use self::library::MpiError;
 
@@ -557,7 +557,7 @@ impl Port for Mpi {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], _: Notify) -> Result<(), SendError> {
         let shared = &*self.shared;
         shared.peers.admit(to, parts)?;
         let Ok(inside) = inside() else {

@@ -24,7 +24,7 @@ pub(crate) trait Parker {
 pub(crate) enum Park {
     /// Every frame wakes it.
     Fine,
-    /// A frame that is [sent lazily](crate::Port::send_lazy) does not.
+    /// A frame that is [sent lazily](crate::Port::send_with) does not.
     Coarse,
 }
 

@@ -1,7 +1,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use thiserror::Error;
 
 use crate::Incoming;
@@ -28,24 +28,26 @@ pub trait Port: Send + Sync {
     /// Sends one frame, which is `parts` one after the other. When this returns, the bytes are
     /// copied or gone. What could not go at once goes when somebody [polls](Port::poll).
     ///
+    /// A frame that is sent [lazily](Notify::Lazy) does not wake a thread that is
+    /// [parked coarsely](Port::park_coarse) there, where the sender can tell: the receiver needs it
+    /// only when it waits or polls by itself.
+    ///
     /// # Errors
     /// [`SendError::Busy`] when there is no room now: nothing was sent, and the caller should
     /// [`poll`](Port::poll) before it tries again, for the peer may be in the same position.
     /// [`SendError::Lost`] when the peer is gone, [`SendError::TooLarge`],
     /// [`SendError::ToItself`], [`SendError::NoSuchNode`], [`SendError::Closed`].
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError>;
 
-    /// As [`send`](Port::send), but does not wake a thread that is
-    /// [parked coarsely](Port::park_coarse) there, where the sender can tell: for frames that the
-    /// receiver needs only when it waits or polls by itself.
+    /// Sends one frame, and notifies its receiver at once.
     ///
     /// # Errors
-    /// As [`send`](Port::send).
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send(to, parts)
+    /// As [`send_with`](Port::send_with).
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.send_with(to, parts, Notify::Now)
     }
 
-    /// Wakes the receiver of frames that were [sent lazily](Port::send_lazy) as
+    /// Wakes the receiver of frames that were [sent lazily](Port::send_with) as
     /// [`send`](Port::send) would have: their sender has waited in vain for it to poll.
     fn notify(&self, _to: NodeId) {}
 
@@ -76,7 +78,7 @@ pub trait Port: Send + Sync {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
 
-    /// Whether a frame may have come that was [sent lazily](Port::send_lazy) and wakes no thread.
+    /// Whether a frame may have come that was [sent lazily](Port::send_with) and wakes no thread.
     /// Costs a few loads, so a thread may ask that does not wait.
     fn peek(&self) -> bool {
         false
@@ -101,7 +103,7 @@ pub trait Port: Send + Sync {
     fn park(&self, at_most: Duration);
 
     /// As [`park`](Port::park), for a thread that waits for no frame: one that is
-    /// [sent lazily](Port::send_lazy) does not end it at once. The port polls for those every
+    /// [sent lazily](Port::send_with) does not end it at once. The port polls for those every
     /// `looks`, at the price of a system call.
     fn park_coarse(&self, at_most: Duration, _looks: Duration) {
         self.park(at_most);

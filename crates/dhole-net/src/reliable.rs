@@ -17,8 +17,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::{lock, try_lock};
+use dhole_model::{NodeId, Notify};
 
 use self::datagram::{Datagram, OVERHEAD, parse, shared_head, shared_overhead};
 use self::flow::{Flow, FlowLimits, RESET};
@@ -200,7 +200,7 @@ impl<P: Port> Port for Reliable<P> {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], _: Notify) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         let now = (self.clock)();
         let mut flow = lock(&self.flows[to.index()]);

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::{lock, try_lock};
+use dhole_model::{NodeId, Notify};
 use rustix::event::{PollFlags, epoll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -226,36 +226,8 @@ impl Shm {
         SendError::Lost { to: node, loss }
     }
 
-    /// Sends a frame, which wakes its reader where that is parked at most so coarsely.
-    #[inline]
-    fn send_waking(&self, to: NodeId, parts: &[&[u8]], at_most: Park) -> Result<(), SendError> {
-        match self.send_on(to, parts, at_most) {
-            true => Ok(()),
-            false => self.send_any(to, parts, at_most),
-        }
-    }
-
-    /// Sends a short frame where nothing stands in its way, as of most; whether it is gone.
-    #[inline]
-    fn send_on(&self, to: NodeId, parts: &[&[u8]], at_most: Park) -> bool {
-        let bytes = parts.iter().fold(0, |bytes, part| bytes + part.len());
-        let Some(Some(link)) = self.links.get(to.index()) else {
-            return false;
-        };
-        if bytes > SHORT.min(self.largest) || !self.peers.may_send(to) {
-            return false;
-        }
-        let Some(mut outbound) = try_lock(&link.outbound) else {
-            return false;
-        };
-        let sent = outbound.send_on(link.outgoing(), parts, bytes);
-        drop(outbound);
-        if sent {
-            self.wake_reader(link, at_most);
-        }
-        sent
-    }
-
+    /// Sends a frame that is long, or that something stands in the way of.
+    #[cold]
     fn send_any(&self, to: NodeId, parts: &[&[u8]], at_most: Park) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         // Of what goes in pieces the first are read while the others are written.
@@ -464,12 +436,24 @@ impl Port for Shm {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_waking(to, parts, Park::Coarse)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_waking(to, parts, Park::Fine)
+    /// Sends a frame. Most are short, and nothing stands in their way.
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        let at_most = match notify {
+            Notify::Now => Park::Coarse,
+            Notify::Lazy => Park::Fine,
+        };
+        let bytes = parts.iter().fold(0, |bytes, part| bytes + part.len());
+        if bytes <= SHORT.min(self.largest)
+            && self.peers.may_send(to)
+            && let Some(Some(link)) = self.links.get(to.index())
+            && let Some(mut outbound) = try_lock(&link.outbound)
+            && outbound.send_on(link.outgoing(), parts, bytes)
+        {
+            drop(outbound);
+            self.wake_reader(link, at_most);
+            return Ok(());
+        }
+        self.send_any(to, parts, at_most)
     }
 
     fn notify(&self, to: NodeId) {

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::{lock, try_lock};
+use dhole_model::{NodeId, Notify};
 use rustix::event::{PollFlags, epoll};
 
 pub use self::stream::Stream;
@@ -257,7 +257,7 @@ impl Port for Tcp {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], _: Notify) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         let broken = |how: String| SendError::Lost {
             to,

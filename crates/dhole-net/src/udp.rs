@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dhole_model::NodeId;
 use dhole_model::unpoisoned::try_lock;
+use dhole_model::{NodeId, Notify};
 use ring::hmac;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -286,7 +286,7 @@ impl Port for Udp {
         }
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], _: Notify) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         let Some(peer) = &self.others[to.index()] else {
             let loss = Loss::Broken("it has no address".into());

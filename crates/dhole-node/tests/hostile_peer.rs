@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Layer, Port, SendError, Stream, Tcp};
 use dhole_node::{
     LostNode, Outcome, ProcessLimits, Processes, Result, RunError, Settings, StartError, Worker,
@@ -29,7 +29,12 @@ impl Layer for Lying {
         &self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> std::result::Result<(), SendError> {
+    fn send_with(
+        &self,
+        to: NodeId,
+        parts: &[&[u8]],
+        notify: Notify,
+    ) -> std::result::Result<(), SendError> {
         if self.now.swap(false, Ordering::SeqCst) {
             for lie in &self.lies {
                 // There is no room for more than who is to take it has been lied to.
@@ -38,7 +43,7 @@ impl Layer for Lying {
                 }
             }
         }
-        self.port.send(to, parts)
+        self.port.send_with(to, parts, notify)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::{Layer, Local, Port, SendError};
 use dhole_node::{Lock, Processes, Settings, run_on};
 use dhole_protocol::Message;
@@ -40,14 +40,9 @@ impl Layer for Notes {
         &self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.note(parts, 1);
-        Port::send(&self.port, to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.note(parts, 0);
-        Port::send_lazy(&self.port, to, parts)
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        self.note(parts, usize::from(notify == Notify::Now));
+        Port::send_with(&self.port, to, parts, notify)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use dhole_model::{NodeId, SplitMix64};
+use dhole_model::{NodeId, Notify, SplitMix64};
 use dhole_testkit::seeds;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -369,7 +369,7 @@ fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
             port.prepare_park(park, Duration::MAX, &mut wakers)
                 .is_some()
         );
-        assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
+        assert_eq!(peer.send_with(me, &[b"later"], Notify::Lazy), Ok(()));
         assert_eq!(rung(&peer), park == Park::Fine, "{park:?}");
         assert_eq!(peer.send(me, &[b"now"]), Ok(()));
         assert!(rung(&peer), "{park:?}");
@@ -383,7 +383,7 @@ fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
                 .is_some()
         );
         assert!(!port.peek());
-        assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
+        assert_eq!(peer.send_with(me, &[b"later"], Notify::Lazy), Ok(()));
         assert!(port.peek());
         peer.notify(me);
         assert!(rung(&peer), "{park:?}");
@@ -396,7 +396,7 @@ fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
             port.prepare_park(park, Duration::MAX, &mut wakers)
                 .is_some()
         );
-        while peer.send_lazy(me, &[&[0; 4096]]) == Ok(()) {}
+        while peer.send_with(me, &[&[0; 4096]], Notify::Lazy) == Ok(()) {}
         assert!(rung(&peer), "{park:?}");
         port.finish_park(park);
     }
@@ -405,7 +405,7 @@ fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
     let said = port.prepare_park(Park::Coarse, Duration::MAX, &mut Vec::new());
     assert!(said.is_some());
     for (bytes, wakes) in [(PIECE, false), (PIECE + 1, true)] {
-        assert_eq!(peer.send_lazy(me, &[&vec![1; bytes]]), Ok(()));
+        assert_eq!(peer.send_with(me, &[&vec![1; bytes]], Notify::Lazy), Ok(()));
         assert_eq!(rung(&peer), wakes, "{bytes}");
     }
     port.finish_park(Park::Coarse);
@@ -439,7 +439,7 @@ fn a_thread_that_is_parked_coarsely_looks_by_itself_from_time_to_time() {
             while !parked() {
                 std::thread::yield_now();
             }
-            assert_eq!(peer.send_lazy(NodeId(0), &[b"later"]), Ok(()));
+            assert_eq!(peer.send_with(NodeId(0), &[b"later"], Notify::Lazy), Ok(()));
             let woke = sleep.recv_timeout(Duration::from_secs(60));
             given_up.store(true, Ordering::SeqCst);
             port.unpark();

@@ -299,7 +299,7 @@ impl Processes {
             frame[..HEADER].copy_from_slice(&header);
             let (told, message) = (&frame[..begins], &frame[begins + gone..]);
             let parts: &[&[u8]] = &[told, message, if more { &[] } else { payload }];
-            let send = &mut || self.send_frame(to, parts, notify);
+            let send = &mut || self.port.send_with(to, parts, notify);
             let sent = self.push_by(receivers, send, posting);
             if frame.capacity() <= MOST_KEPT {
                 *buffer = frame;
@@ -370,15 +370,7 @@ impl Processes {
         let message = Short::without_payload(first, bytes);
         let header = self.header(Kind::Message, 0, message);
         let parts = &[&header[..], first, second];
-        self.send_frame(to, parts, notify).is_ok()
-    }
-
-    #[inline]
-    fn send_frame(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
-        match notify {
-            Notify::Lazy => self.port.send_lazy(to, parts),
-            Notify::Now => self.port.send(to, parts),
-        }
+        self.port.send_with(to, parts, notify).is_ok()
     }
 
     fn header(&self, kind: Kind, told: usize, message: usize) -> [u8; HEADER] {

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 
 use crate::{Layer, Local, Loss, Port, Reliable, ReliableLimits, SendError};
 
@@ -29,14 +29,14 @@ impl Layer for Beneath {
         &self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
         let less = |left: u64| left.checked_sub(1);
         match self
             .loses
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less)
         {
             Ok(_) => Ok(()),
-            Err(_) => Port::send(&self.port, to, parts),
+            Err(_) => Port::send_with(&self.port, to, parts, notify),
         }
     }
 

@@ -40,14 +40,13 @@ impl Layer for Notes {
         &self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.notes(Sent(to.0), to)?;
-        Port::send(&self.port, to, parts)
-    }
-
-    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.notes(SentLazily(to.0), to)?;
-        Port::send_lazy(&self.port, to, parts)
+    fn send_with(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        let did = match notify {
+            Notify::Now => Sent(to.0),
+            Notify::Lazy => SentLazily(to.0),
+        };
+        self.notes(did, to)?;
+        Port::send_with(&self.port, to, parts, notify)
     }
 
     fn notify(&self, to: NodeId) {
