@@ -11,12 +11,12 @@ pub trait Receiver<M>: Sync {
     /// longer than it takes to get the node's lock.
     fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
 
-    /// Takes a message by its bytes, behind which its payload lies if it has any, if the node can
-    /// do that at once. What it says in turn goes to `out`, or to `at_once` in the same way, in two
-    /// parts of which the second follows on the first, where `out` is empty: `at_once` says whether
-    /// it was sent. `None` where the node cannot take the message so: then nothing has happened,
-    /// and it is to be [delivered](Receiver::deliver). `at_once` may wait for no lock of a node,
-    /// nor for a thread that has one.
+    /// Takes a message by its bytes and those of its payload, if the node can do that at once. What
+    /// it says in turn goes to `out`, or to `at_once` where `out` is empty: two parts of a message,
+    /// one behind the other, and its payload. `at_once` says whether it was sent. `None` where the
+    /// node cannot take the message so: then nothing has happened, and it is to be
+    /// [delivered](Receiver::deliver), if it is a message at all. `at_once` may wait for no lock of
+    /// a node, nor for a thread that has one.
     #[expect(
         clippy::type_complexity,
         reason = "who, what and how, in the order of a send"
@@ -24,9 +24,10 @@ pub trait Receiver<M>: Sync {
     fn deliver_bytes(
         &self,
         _from: NodeId,
-        _bytes: &[u8],
+        _message: &[u8],
+        _payload: &[u8],
         _out: &mut Outbox<M>,
-        _at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
+        _at_once: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
     ) -> Option<Wake> {
         None
     }

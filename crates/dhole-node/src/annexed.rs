@@ -113,15 +113,20 @@ impl Receiver<Message> for Annexed {
     fn deliver_bytes(
         &self,
         from: NodeId,
-        bytes: &[u8],
+        message: &[u8],
+        payload: &[u8],
         out: &mut Outbox<Message>,
-        at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
+        at_once: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
     ) -> Option<Wake> {
         let Some(annex) = &self.annex else {
-            return self.node.deliver_bytes(from, bytes, out, at_once);
+            return self
+                .node
+                .deliver_bytes(from, message, payload, out, at_once);
         };
         let _taking = self.takers.begin();
-        let wake = self.node.deliver_bytes(from, bytes, out, at_once);
+        let wake = self
+            .node
+            .deliver_bytes(from, message, payload, out, at_once);
         if wake == Some(Wake::Yes) && self.has_ended() {
             annex.ended();
         }

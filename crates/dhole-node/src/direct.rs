@@ -59,29 +59,29 @@ impl Direct<'_, '_, '_> {
         self.goes_at_once() && !self.survives && step.at_once.is_some() && step.out.is_empty()
     }
 
-    /// Sends the bytes of a message, where it [may go at once](Direct::sends_at_once); whether the
-    /// port had room.
+    /// Sends a message of so many bytes, behind which its payload lies, where it
+    /// [may go at once](Direct::sends_at_once); whether the port had room.
     #[inline]
-    fn send(&mut self, to: NodeId, notify: Notify) -> bool {
+    fn send(&mut self, to: NodeId, length: usize, notify: Notify) -> bool {
+        let (message, payload) = self.bytes.split_at(length);
         let at_once = self.step.at_once.as_mut();
-        at_once.is_some_and(|at_once| at_once(to, [self.bytes, &[]], notify))
+        at_once.is_some_and(|at_once| at_once(to, [message, &[], payload], notify))
     }
 
-    /// Gathers the objects of a reply behind it; whether it may be sent so: nothing goes along with
-    /// them, and they are small.
+    /// Writes a reply and gathers its objects behind it. How long it is without them; `None` where
+    /// it may not be sent so: something goes along with them, or they are not small.
     #[inline]
-    fn gather(&mut self, reply: &Reply) -> bool {
+    fn gather(&mut self, reply: &Reply) -> Option<usize> {
         if !reply.pre_images.is_empty() || !reply.follow.is_none() {
-            return false;
+            return None;
         }
         self.bytes.clear();
         reply.message.encode(self.bytes);
-        let mut room = MOST_BYTES;
-        reply.message.sent.iter().all(|sent| {
-            let gathered = self.step.heap.gather_small(sent.oid, room, self.bytes);
-            room -= gathered.unwrap_or(0);
-            gathered.is_some()
-        })
+        let (length, mut room) = (self.bytes.len(), MOST_BYTES);
+        for sent in &reply.message.sent {
+            room -= self.step.heap.gather_small(sent.oid, room, self.bytes)?;
+        }
+        Some(length)
     }
 }
 
@@ -97,7 +97,7 @@ impl Effects for Direct<'_, '_, '_> {
         if self.sends_at_once() {
             self.bytes.clear();
             fetch.encode(self.bytes);
-            if self.send(to, Notify::Now) {
+            if self.send(to, self.bytes.len(), Notify::Now) {
                 // What is counted can be counted while it is on its way.
                 self.counting.sent_as(MessageKind::Fetch, self.bytes.len());
                 self.counting.asks(&fetch, self.step.heap);
@@ -113,7 +113,7 @@ impl Effects for Direct<'_, '_, '_> {
         if self.sends_at_once() {
             self.bytes.clear();
             said.encode(self.delivered, self.bytes);
-            if self.send(to, Notify::Lazy) {
+            if self.send(to, self.bytes.len(), Notify::Lazy) {
                 let bytes = self.bytes.len();
                 self.counting.sent_as(MessageKind::BarrierRound, bytes);
                 return;
@@ -125,7 +125,10 @@ impl Effects for Direct<'_, '_, '_> {
 
     #[inline]
     fn reply(&mut self, reply: Reply) {
-        if self.sends_at_once() && self.gather(&reply) && self.send(reply.to, Notify::Lazy) {
+        if self.sends_at_once()
+            && let Some(length) = self.gather(&reply)
+            && self.send(reply.to, length, Notify::Lazy)
+        {
             let bytes = self.bytes.len();
             self.counting.sent_as(MessageKind::FetchReply, bytes);
             return;
@@ -208,16 +211,15 @@ impl State {
     }
 
     /// Takes the reply to a fetch, as [`take_fetch`](State::take_fetch).
-    pub(crate) fn take_reply<'a>(
+    pub(crate) fn take_reply(
         &mut self,
         from: NodeId,
-        (reply, payload): (FetchReply, &'a [u8]),
-        step: &mut Step<'a, '_>,
+        reply: FetchReply,
+        step: &mut Step<'_, '_>,
     ) -> Option<Result<(), ProtocolError>> {
         if !self.may_be_bytes() {
             return None;
         }
-        step.payload = payload;
         if let Err(cause) = check_payload(from, PayloadOf::Objects(&reply.sent), step) {
             return Some(Err(cause));
         }

@@ -77,13 +77,14 @@ pub trait Machine: Sync {
         false
     }
 
-    /// Sends a message whose bytes are these, one behind the other, if that can be done at once;
-    /// whether it was sent. The caller may hold the node's lock.
+    /// Sends a message, if that can be done at once; whether it was sent. Its bytes are the first two
+    /// of `parts`, one behind the other, and its payload is the third. The caller may hold the
+    /// node's lock.
     ///
     /// A message that notifies its receiver ([`Notify::Now`]) is one for which the worker
     /// [waits](Machine::wait_polling) next: the machine may notify the receiver only when the
     /// worker has waited for a while.
-    fn send_bytes(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 2], _notify: Notify) -> bool {
+    fn send_bytes(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 3], _notify: Notify) -> bool {
         false
     }
 

@@ -223,9 +223,10 @@ impl Receiver<Message> for Node {
     fn deliver_bytes(
         &self,
         from: NodeId,
-        bytes: &[u8],
+        message: &[u8],
+        payload: &[u8],
         out: &mut Outbox<Message>,
-        at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
+        at_once: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
     ) -> Option<Wake> {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
@@ -234,10 +235,10 @@ impl Receiver<Message> for Node {
             heap: &mut heap,
             pool: &self.pool,
             out,
-            payload: &[],
+            payload,
             at_once: Some(at_once),
         };
-        state.take_bytes(from, bytes, &mut step)
+        state.take_bytes(from, message, &mut step)
     }
 
     fn describe(&self, quiet_for: Duration) -> Option<String> {
@@ -375,18 +376,13 @@ impl State {
 
     /// Takes a message by its bytes, where it is one of those that can be taken so. `None` where it
     /// is not; then nothing has happened.
-    fn take_bytes<'a>(
-        &mut self,
-        from: NodeId,
-        bytes: &'a [u8],
-        step: &mut Step<'a, '_>,
-    ) -> Option<Wake> {
+    fn take_bytes(&mut self, from: NodeId, bytes: &[u8], step: &mut Step<'_, '_>) -> Option<Wake> {
         let waited = !self.may_go_on();
         let taken = match Short::parse(bytes) {
+            Some(Short::FetchReply(reply)) => self.take_reply(from, reply, step),
+            // Of the others none has a payload.
+            _ if !step.payload.is_empty() => None,
             Some(Short::Fetch(fetch)) => self.take_fetch(from, fetch, step),
-            Some(Short::FetchReply(reply, payload)) => {
-                self.take_reply(from, (reply, payload), step)
-            }
             Some(Short::BarrierRound(said, delivered)) => {
                 self.take_round(from, (said, delivered), step)
             }

@@ -296,7 +296,7 @@ impl Machine for Processes {
         true
     }
 
-    fn send_bytes(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 2], notify: Notify) -> bool {
+    fn send_bytes(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 3], notify: Notify) -> bool {
         let sent = self.post_bytes(to, parts, Notify::Lazy);
         if sent && notify == Notify::Now {
             self.progress.asks(to);

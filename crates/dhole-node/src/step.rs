@@ -18,8 +18,8 @@ pub(crate) struct Step<'a, 'g> {
     pub at_once: Option<AtOnce<'a>>,
 }
 
-/// Sends a message whose bytes are these, one behind the other, if that can be done at once.
-pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool;
+/// Sends a message, as [`Machine::send_bytes`](crate::Machine::send_bytes) does; whether it was sent.
+pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool;
 
 /// What the protocol has to know of where the worker is.
 pub(crate) fn worker_is(presence: Presence) -> WorkerIs {

@@ -395,7 +395,7 @@ impl<'id> Link<'id> {
         let out = &mut *self.out.borrow_mut();
         let me = self.node.id;
         let at_once =
-            &mut |to, parts: [&[u8]; 2], notify| self.machine.send_bytes(me, to, parts, notify);
+            &mut |to, parts: [&[u8]; 3], notify| self.machine.send_bytes(me, to, parts, notify);
         let mut step = Step {
             from: self.node.id,
             heap: &mut heap,

@@ -26,6 +26,13 @@ struct Pair {
     went: usize,
 }
 
+/// The bytes of a message, and those of its payload.
+type Apart = (Vec<u8>, Vec<u8>);
+
+fn apart([first, second, payload]: [&[u8]; 3]) -> Apart {
+    ([first, second].concat(), payload.to_vec())
+}
+
 impl Pair {
     fn new(direct: bool, settings: Settings) -> Pair {
         let cluster = Cluster::new(NODES).unwrap();
@@ -48,8 +55,8 @@ impl Pair {
         let (mut out, mut sent) = (Outbox::default(), Vec::new());
         let mut guard = self.nodes[node].monitor.lock();
         let (mut heap, state) = guard.split();
-        let at_once = &mut |to, parts: [&[u8]; 2], _| {
-            sent.push((to, parts.concat()));
+        let at_once = &mut |to, parts: [&[u8]; 3], _| {
+            sent.push((to, apart(parts)));
             true
         };
         let mut step = Step {
@@ -74,13 +81,19 @@ impl Pair {
         self.step(node, |state, step| state.step(event, step));
     }
 
-    fn deliver_bytes(&mut self, from: NodeId, to: NodeId, bytes: &[u8], out: &mut Outbox<Message>) {
-        let (message, payload) = bytes.split_at(Short::without_payload(bytes, bytes.len()));
+    fn deliver_bytes(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        bytes: &Apart,
+        out: &mut Outbox<Message>,
+    ) {
+        let (message, payload) = bytes;
         let body = Message::decode(message).unwrap();
         self.said.push((body, payload.to_vec()));
         let (mut answers, node) = (Vec::new(), &self.nodes[to.index()]);
-        let taken = node.deliver_bytes(from, bytes, out, &mut |to, parts, _| {
-            answers.push((to, parts.concat()));
+        let taken = node.deliver_bytes(from, message, payload, out, &mut |to, parts, _| {
+            answers.push((to, apart(parts)));
             true
         });
         assert!(taken.is_some());
@@ -219,8 +232,8 @@ fn a_message_waits_for_what_is_queued_before_it() {
         },
         payload: Payload::NONE,
     });
-    let at_once = &mut |_, _: [&[u8]; 2], _| panic!("sent before what was queued");
-    let taken = pair.nodes[0].deliver_bytes(NodeId(1), &asked, &mut out, at_once);
+    let at_once = &mut |_, _: [&[u8]; 3], _| panic!("sent before what was queued");
+    let taken = pair.nodes[0].deliver_bytes(NodeId(1), &asked, &[], &mut out, at_once);
     assert_eq!(taken, Some(Wake::No));
     let sent: Vec<_> = out.since(0).map(|next| next.body.kind()).collect();
     assert_eq!(sent, [MessageKind::DropOut, MessageKind::FetchReply]);
@@ -236,7 +249,7 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
         let large = pair.alloc([1_u64; 512]).oid();
         let (mut out, mut sent) = (Outbox::default(), Vec::new());
         let round = |bytes: &[u8]| match Short::parse(bytes) {
-            Some(Short::FetchReply(reply, _)) => reply.round,
+            Some(Short::FetchReply(reply)) => reply.round,
             other => panic!("{other:?}"),
         };
         for number in 0..12 {
@@ -251,15 +264,15 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
                 follow: Follow::default(),
             }
             .encode(&mut asked);
-            let at_once = &mut |_, parts: [&[u8]; 2], _| {
+            let at_once = &mut |_, parts: [&[u8]; 3], _| {
                 let has_room = random.random();
                 if has_room {
                     direct += 1;
-                    sent.push(round(&parts.concat()));
+                    sent.push(round(&apart(parts).0));
                 }
                 has_room
             };
-            let taken = pair.nodes[0].deliver_bytes(NodeId(1), &asked, &mut out, at_once);
+            let taken = pair.nodes[0].deliver_bytes(NodeId(1), &asked, &[], &mut out, at_once);
             assert_eq!(taken, Some(Wake::No));
             // The thread that delivers sends what is queued when it is done, as `post_all` does.
             if random.random() {
@@ -285,7 +298,7 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
     let mut asked = Vec::new();
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let at_once = &mut |_, parts: [&[u8]; 2], _| {
+    let at_once = &mut |_, parts: [&[u8]; 3], _| {
         asked = parts.concat();
         true
     };
@@ -317,9 +330,8 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
         keep: false,
     }
     .encode(&mut bytes);
-    bytes.extend_from_slice(object);
-    let (out, none) = (&mut Outbox::default(), &mut |_, _: [&[u8]; 2], _| false);
-    let wake = node.deliver_bytes(NodeId(from), &bytes, out, none);
+    let (out, none) = (&mut Outbox::default(), &mut |_, _: [&[u8]; 3], _| false);
+    let wake = node.deliver_bytes(NodeId(from), &bytes, object, out, none);
     let mut guard = node.monitor.lock();
     let (heap, state) = guard.split();
     let ended = match state.ended() {
@@ -398,7 +410,7 @@ fn while_the_worker_computes_what_it_may_be_writing_is_answered_later() {
         }
         .encode(&mut asked);
         let out = &mut Outbox::default();
-        let taken = node.deliver_bytes(NodeId(from), &asked, out, &mut |_, _, _| {
+        let taken = node.deliver_bytes(NodeId(from), &asked, &[], out, &mut |_, _, _| {
             said = true;
             true
         });

@@ -62,7 +62,7 @@ impl<'s, 'g> Direct<'_, 's, 'g> {
     fn sends(&mut self, to: NodeId, behind: &[u8], notify: Notify) -> bool {
         let may = self.is_first() && self.step.out.is_empty();
         let at_once = self.step.at_once.as_mut().filter(|_| may);
-        at_once.is_some_and(|at_once| at_once(to, [self.head, behind], notify))
+        at_once.is_some_and(|at_once| at_once(to, [self.head, behind, &[]], notify))
     }
 
     /// Whether the step has sent and recorded nothing, and messages may be sent at once.

@@ -79,7 +79,7 @@ impl Direct<'_, '_, '_> {
     #[inline]
     fn post(&mut self, to: NodeId, arguments: &[u8], notify: Notify, notices: u64) -> bool {
         let at_once = self.step.at_once.as_mut();
-        let sent = at_once.is_some_and(|at_once| at_once(to, [self.head, arguments], notify));
+        let sent = at_once.is_some_and(|at_once| at_once(to, [self.head, arguments, &[]], notify));
         if sent {
             let bytes = self.head.len() + arguments.len();
             let first = || Sent::new(MessageKind::Ordered, bytes, notices);

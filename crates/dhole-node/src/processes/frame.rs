@@ -111,33 +111,7 @@ impl Header {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame that brings a message of this run and tells of nothing before it, as most do.
     #[inline]
-    pub fn of_message(bytes: &'a [u8], run: u32) -> Option<Frame<'a>> {
-        let (kind_and_run, rest) = bytes.split_first_chunk()?;
-        let (lengths, body) = rest.split_first_chunk()?;
-        let its = (Kind::Message as u64) | u64::from(run) << 32;
-        let lengths = u64::from_le_bytes(*lengths);
-        let (told, message) = (lengths as u32, (lengths >> 32) as u32);
-        if u64::from_le_bytes(*kind_and_run) != its || told != 0 {
-            return None;
-        }
-        let header = Header {
-            kind: Kind::Message,
-            run,
-            told,
-            message,
-        };
-        let (message, payload) = body.split_at_checked(message as usize)?;
-        Some(Frame {
-            header,
-            told: &[],
-            message,
-            body,
-            payload,
-        })
-    }
-
     pub fn parse(bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
         let short = FrameError::Short { bytes: bytes.len() };
         let (header, rest) = bytes.split_first_chunk().ok_or(short)?;
@@ -181,28 +155,6 @@ mod tests {
             (frame.told, frame.message, frame.payload),
             (&b"ab"[..], &b"cde"[..], &b"fg"[..])
         );
-    }
-
-    #[test]
-    fn a_message_that_tells_of_nothing_is_the_frame_that_it_is_by_all_its_bytes() {
-        let (message, rest) = (&b"abc"[..], &b"payload"[..]);
-        for told in [0, 1] {
-            for (kind, run) in [(Kind::Message, 1), (Kind::Message, 70_000), (Kind::End, 1)] {
-                let header = Header {
-                    kind,
-                    run,
-                    told,
-                    message: message.len() as u32,
-                };
-                let bytes = [&header.to_bytes(), message, rest].concat();
-                let is_one = told == 0 && kind == Kind::Message && run == 1;
-                let whole = is_one.then(|| Frame::parse(&bytes).unwrap());
-                assert_eq!(Frame::of_message(&bytes, 1), whole);
-                for end in 0..HEADER + message.len() {
-                    assert_eq!(Frame::of_message(&bytes[..end], 1), None);
-                }
-            }
-        }
     }
 
     #[test]

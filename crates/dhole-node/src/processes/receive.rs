@@ -18,8 +18,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_model::unpoisoned;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
-use dhole_protocol::objects::{codec, ordered_codec};
-use dhole_protocol::{AbortReason, Message, Short};
+use dhole_protocol::{AbortReason, Message};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
@@ -57,18 +56,28 @@ struct Queue {
     rest: VecDeque<ReceivedMessage>,
 }
 
-/// A message that lies in [`Queue::first`], which the node may take by its bytes.
+/// A message that lies in [`Queue::first`].
 struct FirstMessage {
     from: NodeId,
-    /// Where its bytes are, and those of its payload.
+    /// Where its bytes are, and behind them those of its payload.
     lies: Range<usize>,
+    payload: usize,
 }
 
 /// A message that has come.
 enum ReceivedMessage {
     Whole(Envelope<Message>),
-    /// By its bytes, and those of its payload, which the node may take at once.
-    Bytes(NodeId, SmallVec<[u8; FEW]>),
+    /// By its bytes and those of its payload, which are so many.
+    Bytes(NodeId, SmallVec<[u8; FEW]>, usize),
+}
+
+impl ReceivedMessage {
+    fn from(&self) -> NodeId {
+        match self {
+            ReceivedMessage::Whole(envelope) => envelope.from,
+            ReceivedMessage::Bytes(from, ..) => *from,
+        }
+    }
 }
 
 /// As long a message is kept by its bytes in place.
@@ -79,8 +88,8 @@ const MOST_FIRST: usize = 2 * AT_ONCE;
 /// A message as it lies in its frame, or what was made of it.
 enum ParsedFrame<'a> {
     Whole(QueuedMessage),
-    /// By its bytes, and those of its payload, which the node may take at once.
-    Bytes(NodeId, &'a [u8]),
+    /// By its bytes and those of its payload, which are so many.
+    Bytes(NodeId, &'a [u8], usize),
 }
 
 impl ParsedFrame<'_> {
@@ -88,8 +97,8 @@ impl ParsedFrame<'_> {
     fn into_queued(self) -> QueuedMessage {
         match self {
             ParsedFrame::Whole(queued) => queued,
-            ParsedFrame::Bytes(from, bytes) => QueuedMessage(
-                ReceivedMessage::Bytes(from, bytes.into()),
+            ParsedFrame::Bytes(from, bytes, payload) => QueuedMessage(
+                ReceivedMessage::Bytes(from, bytes.into(), payload),
                 EACH + bytes.len(),
             ),
         }
@@ -146,6 +155,8 @@ impl Early {
 struct Peer {
     /// Nothing that it sends is listened to.
     cut_off: AtomicBool,
+    /// Nor is anything delivered that it has sent before.
+    refused: AtomicBool,
     /// Its next message, as far as it has come.
     parts: Mutex<Parts>,
     /// There is some of it.
@@ -213,6 +224,10 @@ impl Inbox {
         }
     }
 
+    fn is_refused(&self, node: NodeId) -> bool {
+        self.peers[node.index()].refused.load(Ordering::Relaxed)
+    }
+
     fn has_collected(&self) -> bool {
         self.waits.load(Ordering::SeqCst) > 0
     }
@@ -264,14 +279,15 @@ impl Processes {
                 _ => self.take_aside(from, frame),
             }
         });
-        if inbox.any_cut_off.load(Ordering::Relaxed) {
-            taken += self.lose_cut_off(receivers, out);
-        }
         self.port.lost(&mut |node, loss| {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken + self.deliver((queue, first), receivers, out)
+        taken += self.deliver((queue, first), receivers, out);
+        if inbox.any_cut_off.load(Ordering::Relaxed) {
+            taken += self.lose_cut_off(receivers, out);
+        }
+        taken
     }
 
     /// Has frames taken that have come to the port, and returns how many those were.
@@ -284,8 +300,8 @@ impl Processes {
         self.port.poll_in_place(take)
     }
 
-    /// Takes a frame to the queue. The first of a look is copied there from where it came, and what
-    /// the node may take by its bytes stays there.
+    /// Takes a frame to the queue. The first of a look is copied there from where it came, and its
+    /// message stays there.
     #[inline]
     fn take_to(
         &self,
@@ -294,17 +310,21 @@ impl Processes {
         from: NodeId,
         mut frame: Incoming<'_>,
     ) {
-        let bytes = frame.len();
+        let (ready, bytes) = (self.inbox.ready.load(Ordering::SeqCst), frame.len());
         if first.is_some() || !queue.rest.is_empty() || bytes > MOST_FIRST {
             let put = &mut |message: ParsedFrame<'_>| queue.rest.push_back(message.into_queued().0);
-            return self.take(from, frame.bytes(), put);
+            return self.take(ready, from, frame.bytes(), put);
         }
         frame.copy(0, queue.room(bytes));
         let Queue { first: room, rest } = queue;
-        self.take(from, &room[..bytes], &mut |message| match message {
-            ParsedFrame::Bytes(from, message) => {
+        self.take(ready, from, &room[..bytes], &mut |message| match message {
+            ParsedFrame::Bytes(from, message, payload) => {
                 let lies = bytes - message.len()..bytes;
-                *first = Some(FirstMessage { from, lies });
+                *first = Some(FirstMessage {
+                    from,
+                    lies,
+                    payload,
+                });
             }
             message @ ParsedFrame::Whole(_) => rest.push_back(message.into_queued().0),
         });
@@ -312,7 +332,8 @@ impl Processes {
 
     /// Takes a frame for who delivers.
     fn take_aside(&self, from: NodeId, mut frame: Incoming<'_>) {
-        self.take(from, frame.bytes(), &mut |message| {
+        let ready = self.inbox.ready.load(Ordering::SeqCst);
+        self.take(ready, from, frame.bytes(), &mut |message| {
             self.inbox.put(message.into_queued());
         });
     }
@@ -335,7 +356,8 @@ impl Processes {
 
     /// Gives what was collected to the node, first what came first and what lies in the queue of
     /// who has it, and returns how many messages that were: none while another thread does so,
-    /// which will find what was collected meanwhile.
+    /// which will find what was collected meanwhile. Nothing more is delivered of a node that sent
+    /// bytes which are no message.
     fn deliver<'a>(
         &'a self,
         (mut queue, first): (Option<MutexGuard<'a, Queue>>, Option<FirstMessage>),
@@ -343,19 +365,21 @@ impl Processes {
         out: &mut Outbox<Message>,
     ) -> usize {
         let mut delivered = 0;
-        if let (Some(queue), Some(FirstMessage { from, lies })) = (&queue, first) {
-            self.hand_over_bytes(receivers, from, &queue.first[lies], out);
+        if let (Some(queue), Some(first)) = (&queue, first) {
+            let bytes = &queue.first[first.lies];
+            self.hand_over_bytes(receivers, first.from, (bytes, first.payload), out);
             delivered += 1;
         }
         loop {
             if let Some(mut queue) = queue {
                 while let Some(message) = queue.rest.pop_front().or_else(|| self.inbox.next()) {
                     match message {
+                        message if self.inbox.is_refused(message.from()) => continue,
                         ReceivedMessage::Whole(envelope) => {
                             self.hand_over(receivers, envelope, out)
                         }
-                        ReceivedMessage::Bytes(from, bytes) => {
-                            self.hand_over_bytes(receivers, from, &bytes, out);
+                        ReceivedMessage::Bytes(from, bytes, payload) => {
+                            self.hand_over_bytes(receivers, from, (&bytes, payload), out);
                         }
                     }
                     delivered += 1;
@@ -371,22 +395,30 @@ impl Processes {
         }
     }
 
-    /// Gives a message to the node that is here by its bytes, or as it does with others.
+    /// Gives a message to the node that is here by its bytes, the last of which are its payload, or
+    /// as a value where the node does not take it so. Cuts its sender off where it is none.
     fn hand_over_bytes(
         &self,
         receivers: &Receivers<'_>,
         from: NodeId,
-        bytes: &[u8],
+        (bytes, payload): (&[u8], usize),
         out: &mut Outbox<Message>,
     ) {
-        let Some(node) = receivers.first() else {
-            return;
-        };
-        let at_once = &mut |to, parts: [&[u8]; 2], notify| self.post_bytes(to, parts, notify);
-        match node.deliver_bytes(from, bytes, out, at_once) {
+        let (message, payload) = bytes.split_at(bytes.len() - payload);
+        let at_once = &mut |to, parts: [&[u8]; 3], notify| self.post_bytes(to, parts, notify);
+        let node = receivers.first();
+        match node.and_then(|node| node.deliver_bytes(from, message, payload, out, at_once)) {
             Some(Wake::Yes) => self.progress.wake(&*self.port),
             Some(Wake::No) => {}
-            None => self.hand_over(receivers, self.whole(from, bytes), out),
+            None => match self.whole(from, message, Payload::NONE, payload) {
+                Ok(Some(envelope)) => self.hand_over(receivers, envelope, out),
+                Ok(None) => {}
+                Err(why) => {
+                    let peer = &self.inbox.peers[from.index()];
+                    peer.refused.store(true, Ordering::Relaxed);
+                    self.cut_off(from, why);
+                }
+            },
         }
     }
 
@@ -412,7 +444,7 @@ impl Processes {
         let queue = lock(&self.inbox.queue);
         let mut early = lock(&self.inbox.early);
         for Kept { from, frame, .. } in early.take(self.run()) {
-            self.take_when(true, from, &frame, &mut |message| {
+            self.take(true, from, &frame, &mut |message| {
                 self.inbox.put(message.into_queued());
             });
         }
@@ -426,21 +458,9 @@ impl Processes {
         self.post_all(receivers, &mut out);
     }
 
-    /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
-    #[inline]
-    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(ParsedFrame<'_>)) {
-        let ready = self.inbox.ready.load(Ordering::SeqCst);
-        self.take_when(ready, from, bytes, put);
-    }
-
-    /// The same, where the node is ready for messages, or is not yet.
-    fn take_when(
-        &self,
-        ready: bool,
-        from: NodeId,
-        bytes: &[u8],
-        put: &mut dyn FnMut(ParsedFrame<'_>),
-    ) {
+    /// Takes one frame, of a node that is ready for messages or is not yet, and cuts its sender off
+    /// if it is one that no sound process sends.
+    fn take(&self, ready: bool, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(ParsedFrame<'_>)) {
         if self.inbox.peers[from.index()]
             .cut_off
             .load(Ordering::Relaxed)
@@ -463,15 +483,6 @@ impl Processes {
     ) -> Result<(), String> {
         let peer = &self.inbox.peers[from.index()];
         let run = self.run();
-        if let Some(frame) = Frame::of_message(bytes, run)
-            && ready
-            && !peer.begun.load(Ordering::Acquire)
-            && frame.body.len() <= self.limits.message
-            && may_be_taken(frame)
-        {
-            put(ParsedFrame::Bytes(from, frame.body));
-            return Ok(());
-        }
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
         let kind = frame.header.kind;
         if !matches!(kind, Kind::Message | Kind::Payload | Kind::Part) {
@@ -534,9 +545,8 @@ impl Processes {
         if frame.message.is_empty() {
             return Ok(());
         }
-        // Where nothing is told it was asked before.
-        if begun == 0 && !frame.told.is_empty() && may_be_taken(frame) {
-            put(ParsedFrame::Bytes(from, frame.body));
+        if begun == 0 && frame.payload.len() < AT_ONCE {
+            put(ParsedFrame::Bytes(from, frame.body, frame.payload.len()));
             return Ok(());
         }
         let Parts {
@@ -549,20 +559,25 @@ impl Processes {
         let mut payload = Payload::NONE;
         if !before.is_empty() {
             std::mem::swap(payload.buffer(), &mut before);
-        } else if !frame.payload.is_empty() {
-            let here = unpoisoned::read(&self.here);
-            let Some(here) = &*here else { return Ok(()) };
-            payload = here.pool.take();
         }
-        let whole = match message.is_empty() {
-            true => frame.message,
-            false => {
-                message.extend_from_slice(frame.message);
-                &message
-            }
-        };
-        let bytes = whole.len();
-        let body = Message::decode(whole).map_err(|error| error.to_string())?;
+        message.extend_from_slice(frame.message);
+        if let Some(envelope) = self.whole(from, &message, payload, frame.payload)? {
+            let queued = QueuedMessage::new(envelope, message.len());
+            put(ParsedFrame::Whole(queued));
+        }
+        Ok(())
+    }
+
+    /// The message of these bytes, with its payload, of which some may be there already. `None`
+    /// where there is no run.
+    fn whole(
+        &self,
+        from: NodeId,
+        message: &[u8],
+        mut payload: Payload,
+        more: &[u8],
+    ) -> Result<Option<Envelope<Message>>, String> {
+        let body = Message::decode(message).map_err(|error| error.to_string())?;
         if let Message::Abort {
             node,
             reason: AbortReason::Lost(how),
@@ -573,16 +588,19 @@ impl Processes {
         {
             lock(&self.table).lose(*node, how);
         }
-        payload.extend(frame.payload);
+        if payload.has_no_buffer() && !more.is_empty() {
+            let here = unpoisoned::read(&self.here);
+            let Some(here) = &*here else { return Ok(None) };
+            payload = here.pool.take();
+        }
+        payload.extend(more);
         let to = self.me;
-        let envelope = Envelope {
+        Ok(Some(Envelope {
             from,
             to,
             body,
             payload,
-        };
-        put(ParsedFrame::Whole(QueuedMessage::new(envelope, bytes)));
-        Ok(())
+        }))
     }
 
     /// Keeps a message of run `run` until the node is ready for it, unless it has become so
@@ -627,25 +645,6 @@ impl Processes {
         }
     }
 
-    /// The message to this node of these bytes, which are one, with its payload behind it.
-    fn whole(&self, from: NodeId, bytes: &[u8]) -> Envelope<Message> {
-        let to = self.me;
-        let (message, behind) = bytes.split_at(Short::without_payload(bytes, bytes.len()));
-        let body = Message::decode(message).expect("they were looked at");
-        let mut payload = Payload::NONE;
-        if !behind.is_empty() {
-            let here = unpoisoned::read(&self.here);
-            payload = here.as_ref().map_or(payload, |here| here.pool.take());
-            payload.extend(behind);
-        }
-        Envelope {
-            from,
-            to,
-            body,
-            payload,
-        }
-    }
-
     /// A peer is lost: the run is over, unless it is for the peer.
     fn lose(&self, receivers: &Receivers<'_>, node: NodeId, how: &str, out: &mut Outbox<Message>) {
         let mut table = lock(&self.table);
@@ -683,14 +682,5 @@ impl Processes {
             payload,
         };
         self.inbox.put(QueuedMessage::new(envelope, 0));
-    }
-}
-
-/// Whether a frame brings a message that the node may take by its bytes.
-fn may_be_taken(frame: Frame<'_>) -> bool {
-    let (message, payload) = (frame.message, frame.payload.len());
-    match Short::check(frame.body) {
-        Some(behind) => behind == payload && payload < AT_ONCE,
-        None => payload == 0 && (codec::is_plain(message) || ordered_codec::is_plain(message)),
     }
 }

@@ -16,7 +16,7 @@ use dhole_heap::Cluster;
 use dhole_model::unpoisoned;
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Port, Receiver, SendError, Wake};
-use dhole_protocol::{AbortReason, Message, Short};
+use dhole_protocol::{AbortReason, Message};
 
 use super::frame::{self, HEADER, Header, Kind};
 use super::oversize::oversize;
@@ -350,16 +350,17 @@ impl Processes {
         self.port.offers().largest.min(frame::MOST)
     }
 
-    /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before
+    /// Sends a message, of which these are two parts and the payload, if nothing has to go before
     /// it, nobody sends there and there is room; whether it was sent. Waits for nobody: whoever has
     /// a channel may wait for the node's lock, which the caller may hold.
-    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], notify: Notify) -> bool {
+    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 3], notify: Notify) -> bool {
         let channel = self.channels.get(to.index());
         let Some(Ok(channel)) = channel.map(Mutex::try_lock) else {
             return false;
         };
-        let [first, second] = parts;
-        let bytes = first.len() + second.len();
+        let [first, second, payload] = parts;
+        let message = first.len() + second.len();
+        let bytes = message + payload.len();
         let cluster = channel.cluster.as_ref();
         let most = self.port.offers().largest.min(self.limits.message);
         if HEADER + bytes > most.min(AT_ONCE)
@@ -367,9 +368,8 @@ impl Processes {
         {
             return false;
         }
-        let message = Short::without_payload(first, bytes);
         let header = self.header(Kind::Message, 0, message);
-        let parts = &[&header[..], first, second];
+        let parts = &[&header[..], first, second, payload];
         self.port.send_with(to, parts, notify).is_ok()
     }
 

@@ -51,7 +51,7 @@ fn arrive(node: &Node) -> Vec<(u16, u8)> {
     let mut said = Vec::new();
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let at_once = &mut |to: NodeId, parts: [&[u8]; 2], notify| {
+    let at_once = &mut |to: NodeId, parts: [&[u8]; 3], notify| {
         assert_eq!(notify, Notify::Lazy);
         said.push((to.0, parsed(&parts.concat()).0.round));
         true
@@ -98,7 +98,7 @@ fn tell(
     said.encode(delivered, &mut bytes);
     let mut answers = Vec::new();
     let out = &mut dhole_net::Outbox::default();
-    let wake = node.deliver_bytes(NodeId(from), &bytes, out, &mut |to, parts, _| {
+    let wake = node.deliver_bytes(NodeId(from), &bytes, &[], out, &mut |to, parts, _| {
         let (said, after) = parsed(&parts.concat());
         assert!(after >= delivered, "it comes after what was heard");
         answers.push((to.0, said.round));
@@ -182,7 +182,9 @@ fn news_that_is_heard_of_is_told_to_the_manager() {
     arrive(&node);
     let (mut bytes, out) = (Vec::new(), &mut Outbox::default());
     round(1, 0, true).encode(0, &mut bytes);
-    let wake = node.deliver_bytes(NodeId(0), &bytes, out, &mut |_, _, _| panic!("a round"));
+    let wake = node.deliver_bytes(NodeId(0), &bytes, &[], out, &mut |_, _, _| {
+        panic!("a round")
+    });
     assert_eq!(wake, Some(Wake::No));
     let sent: Vec<_> = out.since(0).map(|next| next.body.kind()).collect();
     assert_eq!(sent, [MessageKind::BarrierArrive]);
@@ -201,7 +203,9 @@ fn what_is_queued_goes_before_a_round() {
         payload: Payload::NONE,
     });
     round(1, 0, false).encode(0, &mut bytes);
-    let wake = node.deliver_bytes(NodeId(1), &bytes, out, &mut |_, _, _| panic!("at once"));
+    let wake = node.deliver_bytes(NodeId(1), &bytes, &[], out, &mut |_, _, _| {
+        panic!("at once")
+    });
     assert_eq!(wake, Some(Wake::No));
     let sent: Vec<_> = out.since(0).map(|next| next.body.kind()).collect();
     assert_eq!(sent, [MessageKind::OutdatedAck, MessageKind::BarrierRound]);

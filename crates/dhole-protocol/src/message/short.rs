@@ -1,36 +1,32 @@
 //! Short messages, which nodes take where they lie: fetches of objects, their replies, and
-//! rounds of barriers. The bytes of objects follow a reply as its payload.
+//! rounds of barriers. The bytes of objects are the payload of a reply.
 
-use dhole_wire::{Pair, Tail, Wire};
+use dhole_wire::{Tail, Wire};
 
 use super::{AFTER, BARRIER_ROUND, FETCH, FETCH_REPLY};
 use crate::barrier::BarrierRound;
-use crate::transfer::{Fetch, FetchReply, FollowedReferences, Sent, Wanted};
+use crate::transfer::{Fetch, FetchReply};
 
 /// A short message.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Short<'a> {
+pub enum Short {
     /// A [`Message::Fetch`](super::Message::Fetch).
     Fetch(Fetch),
-    /// A [`Message::FetchReply`](super::Message::FetchReply), and its payload.
-    FetchReply(FetchReply, &'a [u8]),
+    /// A [`Message::FetchReply`](super::Message::FetchReply).
+    FetchReply(FetchReply),
     /// A [`Message::BarrierRound`](super::Message::BarrierRound), and after what of the objects'
     /// order it comes.
     BarrierRound(BarrierRound, u64),
 }
 
-impl Short<'_> {
-    /// The message that is all of these bytes, its payload included. `None` where they are none, or
-    /// not such a one.
+impl Short {
+    /// The message that is all of these bytes. `None` where they are none, or not such a one.
     #[inline]
-    pub fn parse(bytes: &[u8]) -> Option<Short<'_>> {
+    pub fn parse(bytes: &[u8]) -> Option<Short> {
         let mut tail = Tail::new(bytes);
         let short = match tail.head::<u8>().ok()? {
             FETCH => Short::Fetch(Fetch::take(&mut tail).ok()?),
-            FETCH_REPLY => {
-                let reply = FetchReply::take(&mut tail).ok()?;
-                return Some(Short::FetchReply(reply, tail.rest()));
-            }
+            FETCH_REPLY => Short::FetchReply(FetchReply::take(&mut tail).ok()?),
             BARRIER_ROUND => Short::BarrierRound(BarrierRound::take(&mut tail).ok()?, 0),
             AFTER => {
                 let delivered = u64::take(&mut tail).ok().filter(|it| *it > 0)?;
@@ -46,50 +42,6 @@ impl Short<'_> {
         };
         tail.end().ok()?;
         Some(short)
-    }
-
-    /// How many bytes of payload are behind the short message that [`parse`](Short::parse) makes of
-    /// these bytes. `None` where it makes none. Makes no list: objects may be of any bytes.
-    #[inline]
-    pub fn check(bytes: &[u8]) -> Option<usize> {
-        let mut tail = Tail::new(bytes);
-        match tail.head::<u8>().ok()? {
-            FETCH => {
-                let head = tail.head::<<Fetch as Wire>::Head>().ok()?;
-                let Pair(_, Pair(wanted, Pair(_, Pair(_, followed)))) = head;
-                let [wanted, followed] = [wanted, followed].map(|count| count.get() as usize);
-                tail.heads::<<Wanted as Wire>::Head>(wanted).ok()?;
-                tail.heads::<<FollowedReferences as Wire>::Head>(followed)
-                    .ok()?;
-                tail.end().ok()?;
-                Some(0)
-            }
-            FETCH_REPLY => {
-                let Pair(_, Pair(sent, keep)) = tail.head::<<FetchReply as Wire>::Head>().ok()?;
-                bool::read(&keep, &mut tail).ok()?;
-                let sent = sent.get() as usize;
-                tail.heads::<<Sent as Wire>::Head>(sent).ok()?;
-                Some(tail.rest().len())
-            }
-            _ => Short::parse(bytes).map(|_| 0),
-        }
-    }
-
-    /// How many of `all` bytes are those of the message, where it begins with `begin` and may have
-    /// its payload right behind it.
-    #[inline]
-    pub fn without_payload(begin: &[u8], all: usize) -> usize {
-        let [FETCH_REPLY, rest @ ..] = begin else {
-            return all;
-        };
-        // The list of objects is all that a reply has behind its head.
-        match Tail::new(rest).head::<<FetchReply as Wire>::Head>() {
-            Ok(head) => {
-                let objects = size_of::<<Sent as Wire>::Head>() * head.1.0.get() as usize;
-                all.min(1 + size_of_val(&head) + objects)
-            }
-            Err(_) => all,
-        }
     }
 }
 
@@ -130,7 +82,7 @@ mod tests {
     use dhole_model::{NodeId, Oid, Version};
 
     use super::*;
-    use crate::{Follow, Message};
+    use crate::{Follow, FollowedReferences, Message, Sent, Wanted};
 
     const VERSION: Version = Version {
         lamport: 1 << 40,
@@ -142,8 +94,8 @@ mod tests {
         FollowedReferences { shipped, slots }
     }
 
-    /// Messages of several numbers of objects, with their payload, and how many bytes that has.
-    fn all() -> Vec<(Vec<u8>, usize)> {
+    /// Messages of several numbers of objects.
+    fn all() -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for objects in [0, 1, 2, 8] {
             let oids = || (0..objects).map(|oid| Oid(u64::MAX - oid));
@@ -158,18 +110,13 @@ mod tests {
                 },
             }
             .encode(&mut fetch);
-            all.push((fetch, 0));
-            for payload in [0, 3] {
-                let version = VERSION;
+            all.push(fetch);
+            for keep in [false, true] {
+                let (round, version) = (7, VERSION);
+                let sent = oids().map(|oid| Sent { oid, version }).collect();
                 let mut reply = Vec::new();
-                FetchReply {
-                    round: 7,
-                    sent: oids().map(|oid| Sent { oid, version }).collect(),
-                    keep: payload > 0,
-                }
-                .encode(&mut reply);
-                reply.extend(vec![9; payload]);
-                all.push((reply, payload));
+                FetchReply { round, sent, keep }.encode(&mut reply);
+                all.push(reply);
             }
         }
         for delivered in [0, 5] {
@@ -182,44 +129,35 @@ mod tests {
                 site: None,
             };
             said.encode(delivered, &mut round);
-            all.push((round, 0));
+            all.push(round);
         }
         all
     }
 
-    /// How many bytes of payload there are, if there is a short message, by each who says so.
-    fn payload(bytes: &[u8]) -> Option<usize> {
-        let parsed = Short::parse(bytes).map(|short| match short {
-            Short::FetchReply(_, payload) => payload.len(),
-            Short::Fetch(_) | Short::BarrierRound(..) => 0,
-        });
-        assert_eq!(Short::check(bytes), parsed, "{bytes:?}");
-        if let Some(payload) = parsed {
-            let message = Short::without_payload(bytes, bytes.len());
-            assert_eq!(message + payload, bytes.len(), "{bytes:?}");
+    /// Whether these bytes are a short message. It is the message that they decode to.
+    fn is_short(bytes: &[u8]) -> bool {
+        let parsed = Short::parse(bytes);
+        if parsed.is_some() {
             let mut again = Vec::new();
-            let decoded = Message::decode(&bytes[..message]);
+            let decoded = Message::decode(bytes);
             decoded.expect("a short message is one").encode(&mut again);
-            assert_eq!(again, bytes[..message]);
+            assert_eq!(again, bytes);
         }
-        parsed
+        parsed.is_some()
     }
 
     #[test]
-    fn what_is_checked_is_parsed_and_is_all_of_a_message() {
-        for (bytes, behind) in all() {
-            assert_eq!(payload(&bytes), Some(behind));
-            let without = bytes.len() - behind;
-            for end in 0..without {
-                assert_eq!(payload(&bytes[..end]), None, "{end} of {bytes:?}");
+    fn what_is_parsed_is_all_of_a_message() {
+        for bytes in all() {
+            assert!(is_short(&bytes));
+            for end in 0..bytes.len() {
+                assert!(!is_short(&bytes[..end]), "{end} of {bytes:?}");
             }
-            let more = [&bytes[..], &[1]].concat();
-            let is_reply = bytes[0] == FETCH_REPLY;
-            assert_eq!(payload(&more), is_reply.then_some(behind + 1));
+            assert!(!is_short(&[&bytes[..], &[1]].concat()));
             for bit in 0..8 * bytes.len() {
                 let mut other = bytes.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
-                payload(&other);
+                is_short(&other);
             }
         }
     }

@@ -163,21 +163,6 @@ pub fn is_begun_by(bytes: &[u8]) -> bool {
     matches!(bytes, [REQUEST | REPLY, ..])
 }
 
-/// Whether bytes are such a message, which [`parse`] brings then, and lie there as they are used:
-/// without notices, and without a refusal.
-#[inline]
-pub fn is_plain(bytes: &[u8]) -> bool {
-    let mut bytes = Tail::new(bytes);
-    match bytes.rest() {
-        [REQUEST, ..] => RequestHead::take(&mut bytes).is_ok_and(|head| head.notices == 0),
-        [REPLY, ..] => {
-            let head = ReplyHead::take(&mut bytes);
-            head.is_ok_and(|head| head.notices == 0 && !head.refused)
-        }
-        _ => false,
-    }
-}
-
 /// The message that is all of these bytes. `None` where they are none.
 #[inline]
 pub fn parse(bytes: &[u8]) -> Option<ParsedOperation<'_>> {

@@ -45,12 +45,6 @@ pub fn is_begun_by(bytes: &[u8]) -> bool {
     matches!(bytes, [SUBMIT | DATA, ..])
 }
 
-/// Whether bytes are such a message, which [`parse`] brings then, without notices.
-#[inline]
-pub fn is_plain(bytes: &[u8]) -> bool {
-    head(&mut Tail::new(bytes)).is_ok_and(|head| head.notices == 0)
-}
-
 #[inline]
 fn head(bytes: &mut Tail<'_>) -> Result<Head, WireError> {
     let head = Head::take(bytes)?;
@@ -275,7 +269,7 @@ mod tests {
             for waits in [false, true] {
                 let bytes = bytes_of(&message, waits);
                 let is_submit = matches!(message, GroupMessage::Submit { .. });
-                assert!(is_begun_by(&bytes) && is_plain(&bytes));
+                assert!(is_begun_by(&bytes));
                 let (parsed, waited) = parse(&bytes).unwrap();
                 assert_eq!((&parsed, waited), (&message, waits && is_submit));
                 let message = ObjectsMessage::Group(message.clone());
@@ -290,12 +284,12 @@ mod tests {
         for message in both() {
             let bytes = bytes_of(&message, false);
             for end in 0..68 {
-                assert!(!is_plain(&bytes[..end]) && parse(&bytes[..end]).is_none());
+                assert!(parse(&bytes[..end]).is_none());
                 assert!(Message::decode(&bytes[..end]).is_err());
             }
             let mut bytes = bytes.clone();
             bytes[1] = 2;
-            assert!(!is_plain(&bytes) && parse(&bytes).is_none());
+            assert!(parse(&bytes).is_none());
         }
         let [mut submitted, mut numbered] = both().map(|it| bytes_of(&it, false));
         submitted[26] = 1;

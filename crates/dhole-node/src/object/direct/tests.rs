@@ -141,7 +141,7 @@ fn bytes_of(message: &ObjectsMessage) -> Vec<u8> {
 fn comes(node: &Node, from: u16, message: &ObjectsMessage) -> [Vec<(NodeId, ObjectsMessage)>; 2] {
     let (mut out, mut sent) = (Outbox::default(), Vec::new());
     let bytes = bytes_of(message);
-    let taken = node.deliver_bytes(NodeId(from), &bytes, &mut out, &mut |to, parts, _| {
+    let taken = node.deliver_bytes(NodeId(from), &bytes, &[], &mut out, &mut |to, parts, _| {
         let message = Message::decode(&parts.concat()).unwrap();
         sent.push((to, told(message)));
         true
@@ -251,13 +251,23 @@ fn a_call_in_another_nodes_name_breaks_the_run() {
 #[test]
 fn what_is_no_call_is_not_taken() {
     let node = node();
-    let nothing = node.deliver_bytes(NodeId(1), &[], &mut Outbox::default(), &mut |_, _, _| true);
+    let nothing = node.deliver_bytes(
+        NodeId(1),
+        &[],
+        &[],
+        &mut Outbox::default(),
+        &mut |_, _, _| true,
+    );
     assert_eq!(nothing, None);
     let bytes = bytes_of(&request(&call(1, 1, ADD), 0));
     let short = &bytes[..bytes.len() - 1];
-    let nothing = node.deliver_bytes(NodeId(1), short, &mut Outbox::default(), &mut |_, _, _| {
-        true
-    });
+    let nothing = node.deliver_bytes(
+        NodeId(1),
+        short,
+        &[],
+        &mut Outbox::default(),
+        &mut |_, _, _| true,
+    );
     assert_eq!(nothing, None);
 }
 
@@ -267,7 +277,7 @@ fn waits_for(node: &Node, number: u64, waits: bool) -> (Vec<ObjectsMessage>, usi
     let (mut sent, mut out) = (Vec::new(), Outbox::default());
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let at_once = &mut |to, parts: [&[u8]; 2], _| {
+    let at_once = &mut |to, parts: [&[u8]; 3], _| {
         assert_eq!(to, NodeId(1));
         sent.push(told(Message::decode(&parts.concat()).unwrap()));
         true
@@ -366,13 +376,13 @@ fn random_calls(seed: u64, direct: bool) -> (Vec<(NodeId, ObjectsMessage)>, u64,
         let mut out = Outbox::default();
         if direct {
             let bytes = bytes_of(&message);
-            let at_once = &mut |to, parts: [&[u8]; 2], _| {
+            let at_once = &mut |to, parts: [&[u8]; 3], _| {
                 if has_room {
                     said.push((to, told(Message::decode(&parts.concat()).unwrap())));
                 }
                 has_room
             };
-            let taken = node.deliver_bytes(NodeId(from), &bytes, &mut out, at_once);
+            let taken = node.deliver_bytes(NodeId(from), &bytes, &[], &mut out, at_once);
             assert!(taken.is_some());
         } else {
             let envelope = Envelope {

@@ -138,14 +138,14 @@ impl Here {
             let mut bytes = Vec::new();
             let arguments = ordered_codec::write_head(&message, waits, &mut bytes).unwrap();
             bytes.extend_from_slice(arguments);
-            let at_once = &mut |to, parts: [&[u8]; 2], notify| {
+            let at_once = &mut |to, parts: [&[u8]; 3], notify| {
                 assert_eq!(notify, Notify::Lazy);
                 sent.push((to, told(Message::decode(&parts.concat()).unwrap())));
                 true
             };
             let taken = self
                 .node
-                .deliver_bytes(NodeId(from), &bytes, &mut out, at_once);
+                .deliver_bytes(NodeId(from), &bytes, &[], &mut out, at_once);
             taken.expect("it is one of these")
         };
         (wake, [sent, queued(&mut out)])
@@ -281,7 +281,7 @@ fn calls(here: &Here, number: u64, awaits: u64) -> [Sent; 2] {
     let (mut out, mut sent) = (Outbox::default(), Vec::new());
     let mut guard = here.node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let at_once = &mut |to, parts: [&[u8]; 2], notify| {
+    let at_once = &mut |to, parts: [&[u8]; 3], notify| {
         assert_eq!(notify, Notify::Now, "its worker waits for what comes of it");
         sent.push((to, told(Message::decode(&parts.concat()).unwrap())));
         true

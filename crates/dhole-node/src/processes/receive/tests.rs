@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Monitor};
 use dhole_model::{Coherence, Detector, MessageKind, Notify, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
+use dhole_protocol::objects::codec;
 use dhole_protocol::{Event, Fetch, FetchReply, Follow, Sent, Short, Wanted};
 
 use super::super::ProcessLimits;
@@ -79,7 +80,7 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let mut ports = Local::cluster(2).unwrap();
     let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
     let machine = Processes::new(Box::new(port), 0).unwrap();
-    let post = |to| machine.post_bytes(NodeId(to), [b"first ", b"second"], Notify::Lazy);
+    let post = |to| machine.post_bytes(NodeId(to), [b"first ", b"second", &[]], Notify::Lazy);
     assert!(post(1));
     let mut came = Vec::new();
     peer.poll(&mut |_, frame| came.push(frame.to_vec()));
@@ -87,16 +88,13 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     assert_eq!((came.len(), frame.message), (1, &b"first second"[..]));
     assert!(!post(2), "there is no such node");
     let reply = reply_of(0);
-    assert!(machine.post_bytes(NodeId(1), [&reply, b"object"], Notify::Lazy));
+    assert!(machine.post_bytes(NodeId(1), [&reply, &[], b"object"], Notify::Lazy));
     peer.poll(&mut |_, frame| came.push(frame.to_vec()));
     let frame = Frame::parse(&came[1]).unwrap();
     assert_eq!((frame.message, frame.payload), (&reply[..], &b"object"[..]));
-    let whole = machine.whole(NodeId(0), frame.body);
-    assert_eq!(whole.body, Message::decode(&reply).unwrap());
-    assert_eq!(*whole.payload, *b"object");
     let long = [0; 4096];
     assert!(
-        !machine.post_bytes(NodeId(1), [&long, &[]], Notify::Lazy),
+        !machine.post_bytes(NodeId(1), [&long, &[], &[]], Notify::Lazy),
         "it takes long"
     );
     let channel = lock(&machine.channels[1]);
@@ -144,7 +142,8 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
         state.step(allocated, &mut step).unwrap();
         oid
     };
-    let full = |bytes: usize| !machine.post_bytes(NodeId(1), [&vec![9; bytes], &[]], Notify::Lazy);
+    let full =
+        |bytes: usize| !machine.post_bytes(NodeId(1), [&vec![9; bytes], &[], &[]], Notify::Lazy);
     [1000, 100, 1]
         .into_iter()
         .for_each(|bytes| while !full(bytes) {});
@@ -185,7 +184,7 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             [7_u64; 9].map(u64::to_le_bytes).as_flattened()
         );
         match Short::parse(frame.message) {
-            Some(Short::FetchReply(reply, _)) => reply.round,
+            Some(Short::FetchReply(reply)) => reply.round,
             other => panic!("{other:?}"),
         }
     };
@@ -227,7 +226,7 @@ struct Noting(Mutex<Vec<Noted>>);
 
 #[derive(Clone, PartialEq, Debug)]
 enum Noted {
-    Bytes(Vec<u8>),
+    Bytes(Vec<u8>, Vec<u8>),
     Whole(MessageKind, Vec<u8>),
 }
 
@@ -241,11 +240,15 @@ impl Receiver<Message> for Noting {
     fn deliver_bytes(
         &self,
         _: NodeId,
-        bytes: &[u8],
+        message: &[u8],
+        payload: &[u8],
         _: &mut Outbox<Message>,
-        _: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
+        _: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
     ) -> Option<Wake> {
-        lock(&self.0).push(Noted::Bytes(bytes.to_vec()));
+        if Message::decode(message).is_ok_and(|it| it.kind() == MessageKind::Abort) {
+            return None;
+        }
+        lock(&self.0).push(Noted::Bytes(message.to_vec(), payload.to_vec()));
         Some(Wake::No)
     }
 }
@@ -280,14 +283,17 @@ fn of_run_1(limits: ProcessLimits) -> (Local, Processes) {
 fn what_a_look_brings_is_delivered_in_its_order_wherever_it_lies() {
     let single = reply_of(1);
     let long = vec![7; MOST_FIRST];
-    let bytes = |frame: &[u8]| Noted::Bytes(frame[16..].to_vec());
+    let bytes = |frame: &[u8]| Noted::Bytes(frame[16..].to_vec(), Vec::new());
     let (one, two, much) = (reply(1, b"one"), reply(2, b""), reply(3, &long));
     let object = frame(Kind::Message, &single, b"object");
     let brought = [
         (vec![one.clone()], bytes(&one)),
         (vec![two.clone()], bytes(&two)),
         (vec![much.clone()], bytes(&much)),
-        (vec![object.clone()], bytes(&object)),
+        (
+            vec![object.clone()],
+            Noted::Bytes(single.clone(), b"object".to_vec()),
+        ),
         (
             vec![message().0],
             Noted::Whole(MessageKind::Abort, Vec::new()),
@@ -363,7 +369,7 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
         machine.poll(&receivers, &mut Outbox::default());
         let bytes = lock(&receiver.0)
             .iter()
-            .filter(|it| matches!(it, Noted::Bytes(_)))
+            .filter(|it| matches!(it, Noted::Bytes(..)))
             .count();
         let is_cut_off = machine.inbox.peers[1].cut_off.load(Ordering::SeqCst);
         assert_eq!((bytes, is_cut_off), (taken, cut_off), "{:?}", &frame[..16]);
@@ -381,7 +387,7 @@ fn what_came_before_the_node_was_ready_is_delivered_in_its_order_and_none_is_lef
         frame[4..8].copy_from_slice(&run.to_le_bytes());
         frame
     };
-    let bytes = |call| Noted::Bytes(reply(call, b"")[16..].to_vec());
+    let bytes = |call| Noted::Bytes(reply(call, b"")[16..].to_vec(), Vec::new());
     let noted = || std::mem::take(&mut *lock(&receiver.0));
     let mut out = Outbox::default();
     for frame in [of_run(1, 1), of_run(2, 4), of_run(1, 2)] {
@@ -392,7 +398,7 @@ fn what_came_before_the_node_was_ready_is_delivered_in_its_order_and_none_is_lef
     machine.take_early(&receivers);
     assert_eq!(noted(), [bytes(1), bytes(2)]);
     // Who has found before that the node is not ready comes to keep its frame only now.
-    machine.take_when(false, NodeId(1), &of_run(1, 3), &mut |message| {
+    machine.take(false, NodeId(1), &of_run(1, 3), &mut |message| {
         machine.inbox.put(message.into_queued());
     });
     machine.poll(&receivers, &mut out);
