@@ -440,34 +440,22 @@ impl HeapMut<'_> {
     /// [`InstallError`]; nothing was written.
     pub fn install(&mut self, oid: Oid, bytes: &[u8]) -> Result<(), InstallError> {
         let at = self.may_install(oid)?;
-        // SAFETY: `may_install` has found the place.
-        unsafe { self.install_at(oid, at, bytes) }
+        let wanted = self.heap.chunks[at.chunk].binding.packed_bytes();
+        match bytes.len() as u64 == wanted {
+            true => self.install_first(oid, bytes).map(drop),
+            false => Err(self.wrong_length(oid, bytes, wanted)),
+        }
     }
 
-    /// # Safety
-    /// [`may_install`](HeapMut::may_install) has just found the place.
-    unsafe fn install_at(&mut self, oid: Oid, at: Place, bytes: &[u8]) -> Result<(), InstallError> {
-        let node = self.heap.node;
-        let binding = self.heap.chunks[at.chunk].binding;
-        let wanted = binding.packed_bytes();
-        if bytes.len() as u64 != wanted {
-            return Err(InstallError::Length {
-                oid,
-                node,
-                bytes: bytes.len(),
-                wanted,
-            });
+    #[cold]
+    fn wrong_length(&self, oid: Oid, bytes: &[u8], wanted: u64) -> InstallError {
+        let (node, bytes) = (self.heap.node, bytes.len());
+        InstallError::Length {
+            oid,
+            node,
+            bytes,
+            wanted,
         }
-        self.check(oid, &binding, bytes)?;
-        let storage = self.storage(oid, at)?;
-        self.heap.unpublish(oid);
-        // SAFETY: the storage is the object's, the bytes are a value, as was just tested, and no
-        // reference to the object lives: `may_install` returns only such.
-        unsafe {
-            self.heap.unpack(at, storage, bytes);
-            self.heap.appear(oid, at, storage);
-        }
-        Ok(())
     }
 
     /// As [`install`](HeapMut::install), of the object with which `bytes` begin: its type, and how
@@ -482,10 +470,20 @@ impl HeapMut<'_> {
     ) -> Result<(&'static TypeInfo, usize), InstallError> {
         let at = self.may_install(oid)?;
         let binding = self.heap.chunks[at.chunk].binding;
-        let first = usize::try_from(binding.packed_bytes()).ok();
-        let object = first.and_then(|first| bytes.get(..first)).unwrap_or(bytes);
-        // SAFETY: `may_install` has found the place.
-        unsafe { self.install_at(oid, at, object) }?;
+        let wanted = binding.packed_bytes();
+        let first = usize::try_from(wanted).ok();
+        let Some(object) = first.and_then(|first| bytes.get(..first)) else {
+            return Err(self.wrong_length(oid, bytes, wanted));
+        };
+        self.check(oid, &binding, object)?;
+        let storage = self.storage(oid, at)?;
+        self.heap.unpublish(oid);
+        // SAFETY: the storage is the object's, the bytes are a value, as was just tested, and no
+        // reference to the object lives: `may_install` returns only such.
+        unsafe {
+            self.heap.unpack(at, storage, object);
+            self.heap.appear(oid, at, storage);
+        }
         Ok((binding.info, object.len()))
     }
 

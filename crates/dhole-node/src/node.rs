@@ -238,7 +238,25 @@ impl Receiver<Message> for Node {
             payload,
             at_once: Some(at_once),
         };
-        state.take_bytes(from, message, &mut step)
+        let waited = !state.may_go_on();
+        let taken = match Short::parse(message) {
+            Some(Short::FetchReply(reply)) => state.take_reply(from, reply, &mut step),
+            // Of the others none has a payload.
+            _ if !payload.is_empty() => None,
+            Some(Short::Fetch(fetch)) => state.take_fetch(from, fetch, &mut step),
+            Some(Short::BarrierRound(said, delivered)) => {
+                state.take_round(from, (said, delivered), &mut step)
+            }
+            None if codec::is_begun_by(message) => state.take_operation(from, message, &mut step),
+            None if ordered_codec::is_begun_by(message) => {
+                state.take_ordered(from, message, &mut step)
+            }
+            None => None,
+        };
+        if let Err(cause) = taken? {
+            state.broke(cause, &mut step);
+        }
+        Some(state.wakes(waited))
     }
 
     fn describe(&self, quiet_for: Duration) -> Option<String> {
@@ -372,28 +390,6 @@ impl State {
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
-    }
-
-    /// Takes a message by its bytes, where it is one of those that can be taken so. `None` where it
-    /// is not; then nothing has happened.
-    fn take_bytes(&mut self, from: NodeId, bytes: &[u8], step: &mut Step<'_, '_>) -> Option<Wake> {
-        let waited = !self.may_go_on();
-        let taken = match Short::parse(bytes) {
-            Some(Short::FetchReply(reply)) => self.take_reply(from, reply, step),
-            // Of the others none has a payload.
-            _ if !step.payload.is_empty() => None,
-            Some(Short::Fetch(fetch)) => self.take_fetch(from, fetch, step),
-            Some(Short::BarrierRound(said, delivered)) => {
-                self.take_round(from, (said, delivered), step)
-            }
-            None if codec::is_begun_by(bytes) => self.take_operation(from, bytes, step),
-            None if ordered_codec::is_begun_by(bytes) => self.take_ordered(from, bytes, step),
-            None => None,
-        };
-        if let Err(cause) = taken? {
-            self.broke(cause, step);
-        }
-        Some(self.wakes(waited))
     }
 
     pub(crate) fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {

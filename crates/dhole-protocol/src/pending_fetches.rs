@@ -56,36 +56,29 @@ impl<W: Copy + Ord> PendingFetches<W> {
         self.awaited.push((from, what));
     }
 
-    /// Asks each node for what it has; `send` takes the node, the question's number, and what is
-    /// wanted in ascending order.
+    /// Asks each node for what it has, unless it has yet to answer; `send` takes the node, the
+    /// question's number, and what is wanted in ascending order.
     pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
         if self.awaited.len() > 1 {
             self.awaited.sort_unstable();
             self.awaited.dedup();
         }
-        let mut next = 0;
-        while let Some(&(to, _)) = self.awaited.get(next) {
-            self.ask_from(next, to, &mut send);
-            next += self.awaited[next..].partition_point(|(node, _)| *node == to);
+        let mut rest = &self.awaited[..];
+        while let Some(&(to, _)) = rest.first() {
+            let (of_node, behind) = rest.split_at(rest.partition_point(|(node, _)| *node == to));
+            rest = behind;
+            if self.open.iter().any(|question| question.to == to) {
+                continue;
+            }
+            let asked = &of_node[..of_node.len().min(MOST_WANTED)];
+            self.number = self.number.wrapping_add(1);
+            self.open.push(Question {
+                to,
+                number: self.number,
+                wants: asked.len(),
+            });
+            send(to, self.number, asked);
         }
-    }
-
-    fn ask_from(
-        &mut self,
-        first: usize,
-        to: NodeId,
-        send: &mut impl FnMut(NodeId, u32, Asked<'_, W>),
-    ) {
-        let rest = &self.awaited[first..];
-        let of_node = rest.partition_point(|(node, _)| *node == to);
-        let wants = &rest[..of_node.min(MOST_WANTED)];
-        self.number = self.number.wrapping_add(1);
-        self.open.push(Question {
-            to,
-            number: self.number,
-            wants: wants.len(),
-        });
-        send(to, self.number, wants);
     }
 
     /// What the question of this number asks for, if it is open.
@@ -109,20 +102,14 @@ impl<W: Copy + Ord> PendingFetches<W> {
     }
 
     /// The open question to `from` is answered; asks for what is left there.
-    pub fn answered(&mut self, from: NodeId, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
+    pub fn answered(&mut self, from: NodeId, send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
         let Some(at) = self.open.iter().position(|open| open.to == from) else {
             return;
         };
         let question = self.open.swap_remove(at);
         let first = self.first_of(from);
         self.awaited.drain(first..first + question.wants);
-        if self
-            .awaited
-            .get(first)
-            .is_some_and(|(node, _)| *node == from)
-        {
-            self.ask_from(first, from, &mut send);
-        }
+        self.ask(send);
     }
 
     /// Whether anything like this has yet to come.

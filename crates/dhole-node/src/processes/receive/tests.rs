@@ -245,7 +245,8 @@ impl Receiver<Message> for Noting {
         _: &mut Outbox<Message>,
         _: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
     ) -> Option<Wake> {
-        if Message::decode(message).is_ok_and(|it| it.kind() == MessageKind::Abort) {
+        let takes = |it: Message| it.kind() != MessageKind::Abort;
+        if !Message::decode(message).is_ok_and(takes) {
             return None;
         }
         lock(&self.0).push(Noted::Bytes(message.to_vec(), payload.to_vec()));
@@ -328,6 +329,38 @@ fn what_a_look_brings_is_delivered_in_its_order_wherever_it_lies() {
         machine.poll(&receivers, &mut out);
         let noted = std::mem::take(&mut *lock(&receiver.0));
         assert_eq!(noted, order.map(|at| brought[at].1.clone()), "{order:?}");
+    }
+}
+
+#[test]
+fn of_a_node_that_sends_no_message_all_is_delivered_before_and_nothing_after_it() {
+    let (good, no_message) = (reply(1, b"one"), frame(Kind::Message, &[0xff; 5], &[]));
+    let abort = message().0;
+    let orders = [
+        (vec![&good, &no_message, &good], 1),
+        (vec![&no_message, &good], 0),
+        (vec![&good, &good, &no_message, &abort], 2),
+    ];
+    for (order, delivered) in orders {
+        let (peer, machine) = of_run_1(ProcessLimits::default());
+        machine.inbox.ready.store(true, Ordering::SeqCst);
+        lock(&machine.table).clear();
+        let receiver = Noting::default();
+        let receivers = [&receiver as &dyn Receiver<Message>];
+        for frame in order {
+            peer.send(NodeId(0), &[frame]).unwrap();
+        }
+        let mut out = Outbox::default();
+        machine.poll(&receivers, &mut out);
+        // The run ends for it, and all hear why.
+        let (said, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut *lock(&receiver.0))
+            .into_iter()
+            .partition(|it| matches!(it, Noted::Bytes(..)));
+        assert_eq!(said.len(), delivered);
+        assert_eq!(ended, [Noted::Whole(MessageKind::Abort, Vec::new())]);
+        let told = out.pop().expect("node 1 is told").body;
+        let words = format!("{told:?}");
+        assert!(words.contains("cut off by node 0, for it sent"), "{words}");
     }
 }
 
