@@ -6,7 +6,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, Expr, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr,
-    Pat, Path, Result, ReturnType, Signature, Type, Visibility,
+    Pat, Path, ReceiverKind, Result, ReturnType, Safety, Signature, Type, Visibility,
 };
 
 /// The attribute of the method that the engine executes when a node is lost.
@@ -55,7 +55,7 @@ pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<Token
 
 fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenStream> {
     let (krate, private) = crate_of(arguments)?;
-    if let Some((_, of, _)) = &block.trait_ {
+    if let Some((of, _)) = &block.trait_ {
         let what = "operations are a type's own methods: mark an `impl` that is of no trait";
         return Err(Error::new_spanned(of, what));
     }
@@ -184,16 +184,15 @@ fn operation(function: &mut ImplItemFn, private: &TokenStream) -> Result<Option<
             )),
         };
     };
-    let by_reference = receiver.reference.is_some() && receiver.colon_token.is_none();
-    if !by_reference {
+    let ReceiverKind::Reference(_, _, mutability) = &receiver.kind else {
         let what = "an operation takes `&self` if it only reads, or `&mut self`";
         return Err(Error::new_spanned(receiver, what));
-    }
+    };
     if let Some(asyncness) = &signature.asyncness {
         let what = "an operation is executed at once: it cannot be `async`";
         return Err(Error::new_spanned(asyncness, what));
     }
-    if let Some(unsafety) = &signature.unsafety {
+    if let Safety::Unsafe(unsafety) = &signature.safety {
         let what = "an operation may be called by any node: it cannot be `unsafe`";
         return Err(Error::new_spanned(unsafety, what));
     }
@@ -236,7 +235,7 @@ fn operation(function: &mut ImplItemFn, private: &TokenStream) -> Result<Option<
         name: signature.ident.clone(),
         visibility: function.vis.clone(),
         docs: docs.cloned().collect(),
-        writes: receiver.mutability.is_some(),
+        writes: mutability.is_some(),
         arguments,
         types,
         result,
@@ -260,14 +259,11 @@ fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Re
     let inputs: Vec<_> = signature.inputs.iter().collect();
     let plain = signature.generics.params.is_empty()
         && signature.asyncness.is_none()
-        && signature.unsafety.is_none()
+        && matches!(signature.safety, Safety::Default)
         && matches!(signature.output, ReturnType::Default);
     match inputs[..] {
         [FnArg::Receiver(receiver), FnArg::Typed(_)]
-            if plain
-                && receiver.reference.is_some()
-                && receiver.colon_token.is_none()
-                && receiver.mutability.is_some() =>
+            if plain && matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_))) =>
         {
             Ok(Operation {
                 name: signature.ident.clone(),
@@ -319,7 +315,7 @@ fn by_value(ty: &Type, what: &str) -> Result<()> {
              a `&str`, a `Vec<T>` in place of a `&[T]`"
         }
         Type::ImplTrait(_) => "is of a type with a name, for every node has to know it",
-        Type::Ptr(_) | Type::BareFn(_) => "is made of values: an address means nothing elsewhere",
+        Type::Ptr(_) | Type::FnPtr(_) => "is made of values: an address means nothing elsewhere",
         _ => return Ok(()),
     };
     Err(Error::new_spanned(ty, format!("{what} {why}")))
