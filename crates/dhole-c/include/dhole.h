@@ -5,6 +5,7 @@
 #define DHOLE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,19 @@ void *dh_realloc(void *block, size_t bytes);
 void *dh_aligned_alloc(size_t align, size_t bytes);
 void *dh_valloc(size_t bytes);
 void dh_free(void *block);
+
+/* So many blocks of one size that this thread allocates, one after the other, are one unit that moves
+ * between nodes, as far as they fit on a page. Returns the number before, which is 1 at first. */
+size_t dh_chunk(size_t blocks);
+/* An array of zeros whose elements lie on pages of their own, `*stride` bytes apart. One block for
+ * dh_free. */
+void *dh_malloc_each(size_t count, size_t bytes, size_t *stride);
+
+/* Waits until this node has a copy of so many bytes. 0, or -1 with words in dh_error(). */
+int dh_fetch(const volatile void *at, size_t bytes);
+/* read and write, for memory that may be shared, of programs that call the system otherwise. */
+long dh_read(int file, void *at, size_t bytes);
+long dh_write(int file, const void *at, size_t bytes);
 
 /* Hints, for speed: asks for memory that this node reads soon, and sends all others a copy of what
  * this node wrote. 0, or -1 with words in dh_error(). */
@@ -68,6 +82,12 @@ int dh_sem_acquire_at(const volatile void *sem, const char *file, int line);
 
 /* In a loop that waits for another node's store: the process ends where the run has ended. */
 void dh_pause(void);
+
+/* Prints what this node has counted: accesses that waited, messages. 0, or -1. */
+int dh_stats(FILE *file);
+/* Has a function called with words before the process ends because of a mistake of the program's, or
+ * because an access to memory cannot be made; in that case in a handler of a signal. */
+void dh_on_error(void (*told)(const char *words));
 
 /* Microseconds of a clock of this machine. */
 unsigned long dh_clock_us(void);

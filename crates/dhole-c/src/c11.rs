@@ -5,7 +5,8 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::posix;
 use crate::thread;
-use crate::threads::{Entry, dh_join};
+use crate::threads::{self, Entry};
+use crate::{site, timed};
 
 const SUCCESS: c_int = 0;
 const BUSY: c_int = 1;
@@ -35,11 +36,11 @@ pub unsafe extern "C" fn dh_thrd_create(
 
 /// `thrd_join`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_thrd_join(thread: u64, value: *mut c_int) -> c_int {
+pub unsafe extern "C" fn dh_thrd_join_from(thread: u64, value: *mut c_int, caller: usize) -> c_int {
     let mut returned = std::ptr::null_mut();
     // SAFETY: the pointer is this function's own; the other is the caller's.
     unsafe {
-        if dh_join(thread, &raw mut returned) != 0 {
+        if threads::join(thread, &raw mut returned, site::of(caller)) != 0 {
             return ERROR;
         }
         if !value.is_null() {
@@ -57,9 +58,9 @@ pub extern "C-unwind" fn dh_thrd_exit(value: c_int) -> ! {
 
 /// `mtx_lock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_mtx_lock(mutex: *mut c_void) -> c_int {
+pub unsafe extern "C" fn dh_mtx_lock_from(mutex: *mut c_void, caller: usize) -> c_int {
     // SAFETY: as above.
-    of_posix(unsafe { posix::dh_pthread_mutex_lock(mutex) })
+    of_posix(unsafe { posix::lock(mutex, caller) })
 }
 
 /// `mtx_trylock`.
@@ -76,7 +77,7 @@ pub unsafe extern "C" fn dh_mtx_timedlock(
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    of_posix(unsafe { posix::dh_pthread_mutex_timedlock(mutex, time) })
+    of_posix(unsafe { timed::dh_pthread_mutex_timedlock(mutex, time) })
 }
 
 /// `mtx_unlock`.
@@ -87,8 +88,12 @@ pub extern "C" fn dh_mtx_unlock(mutex: *mut c_void) -> c_int {
 
 /// `cnd_wait`.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_cnd_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int {
-    of_posix(posix::dh_pthread_cond_wait(condition, mutex))
+pub extern "C" fn dh_cnd_wait_from(
+    condition: *mut c_void,
+    mutex: *mut c_void,
+    caller: usize,
+) -> c_int {
+    of_posix(posix::dh_pthread_cond_wait_from(condition, mutex, caller))
 }
 
 /// `cnd_timedwait`.
@@ -99,7 +104,7 @@ pub unsafe extern "C" fn dh_cnd_timedwait(
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    of_posix(unsafe { posix::dh_pthread_cond_timedwait(condition, mutex, time) })
+    of_posix(unsafe { timed::dh_pthread_cond_timedwait(condition, mutex, time) })
 }
 
 /// `cnd_signal`.

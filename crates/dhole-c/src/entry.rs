@@ -3,11 +3,11 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use dhole::memory::{MemorySettings, ProgramMemory, RawMemory};
+use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
 use dhole::{Config, Worker};
 
 use crate::heap::{BASE, VIEWS};
-use crate::{exit, globals, heap, threads};
+use crate::{exit, failure, globals, heap, signals, stacks, threads};
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -58,16 +58,26 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
     };
     // SAFETY: the globals are whole pages of the program's own variables, by the linker's script.
     // Its threads start when the run does.
-    let memory = unsafe { ProgramMemory::new(settings, BASE, globals::all()) };
+    let mut memory = unsafe { ProgramMemory::new(settings, BASE, globals::all()) };
+    if stacks::is_wanted() {
+        memory = memory.with_alternate_stacks();
+    }
+    on_failed_access(|error| {
+        exit::ends_quietly();
+        failure::tell(&error.to_string());
+    });
     let run = Config::nodes(1).memory(memory).run(|w| {
         let raw = RawMemory::of(w)?;
         // SAFETY: threads of the program run within `run_node` alone.
         unsafe { heap::use_memory(raw, w.node().index()) };
+        signals::begin();
         run_node(w, arguments, main)
     });
     heap::over();
     match run {
         Ok(run) => run.value,
+        // The others have ended before this one.
+        Err(_) if exit::ending().is_some() => exit::ending().unwrap_or_default(),
         Err(error) => {
             eprintln!("error: {error}");
             1
@@ -91,7 +101,7 @@ fn run_node(
             eprintln!("error: sharing the arguments: {}", why.to_string_lossy());
             return 1;
         };
-        exit::run_main(|| main(values))
+        exit::run_main(|| stacks::on_shared(|| main(values)))
     })?;
     Ok(code)
 }

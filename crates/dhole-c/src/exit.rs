@@ -1,10 +1,18 @@
 //! How a program ends: by `exit`, or by returning from `main`. What it has registered with `atexit`
 //! runs while its memory is still there.
+//!
+//! Where only the thread is left that runs `main`, the run ends by rendezvous of its nodes.
+//! Otherwise all processes end at once, as in C: each is told the exit code, and then to end.
 
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use dhole::NodeId;
+use dhole::memory::threads;
 
 /// What unwinds the program's `main` after a call of `exit`.
 struct Exit(c_int);
@@ -17,20 +25,135 @@ thread_local! {
 /// What is called when the program ends, the last first.
 static AT_EXIT: Mutex<Vec<extern "C-unwind" fn()>> = Mutex::new(Vec::new());
 
-/// Runs the program's `main`, and returns its exit code: that of `exit`, or what it returned.
-pub(crate) fn run_main(main: impl FnOnce() -> c_int) -> c_int {
-    IS_MAIN.set(true);
-    let mut code = caught(main);
+/// The exit code with which the run ends at once, and [`ENDS`] beside it.
+static ENDING: AtomicU64 = AtomicU64::new(0);
+const ENDS: u64 = 1 << 32;
+
+/// This is the process of a child of `fork`.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// What nodes have each other do at the end: entries of threads that are no addresses of code.
+pub(crate) mod entry {
+    /// Says how many other threads run.
+    pub const COUNT: u64 = 1;
+    /// Keeps the exit code.
+    pub const PREPARE: u64 = 2;
+    /// Runs what is registered with `atexit`.
+    pub const AT_EXIT: u64 = 3;
+    /// Ends the process.
+    pub const END: u64 = 4;
+}
+
+/// Does what another node wants done at the end; `None` where the entry is the program's.
+pub(crate) fn serve(entry: u64, argument: u64) -> Option<u64> {
+    match entry {
+        // This one is no thread of the program's.
+        entry::COUNT => {
+            Some(threads::running().map_or(0, |running| running.saturating_sub(1) as u64))
+        }
+        entry::PREPARE => {
+            ENDING.store(ENDS | argument, Ordering::SeqCst);
+            Some(0)
+        }
+        entry::AT_EXIT => Some(run_at_exit(argument as c_int) as u64),
+        entry::END => end_process(argument as c_int),
+        _ => None,
+    }
+}
+
+/// Has each node do something; the sum of what they say.
+fn on_all_nodes(entry: u64, argument: u64) -> u64 {
+    let nodes = threads::nodes().unwrap_or(0);
+    let started: Vec<_> = (0..nodes)
+        .map(|node| threads::start(NodeId::at(node), entry, argument))
+        .collect();
+    // A node that has no threads any more has nothing to do.
+    let said = started
+        .into_iter()
+        .map(|started| threads::join(started?).map_err(|_| threads::ThreadError::NoNode));
+    said.map(|said| said.unwrap_or(0)).sum()
+}
+
+/// How often a program that ends looks whether other threads run, which may be about to end.
+const LOOKS: u32 = 20;
+const LOOKS_AGAIN: Duration = Duration::from_millis(2);
+
+/// Whether threads run that nobody waits for.
+fn has_threads() -> bool {
+    (0..LOOKS).all(|look| {
+        if look > 0 {
+            std::thread::sleep(LOOKS_AGAIN);
+        }
+        on_all_nodes(entry::COUNT, 0) > 0
+    })
+}
+
+/// Ends all processes with an exit code, whatever their threads do.
+fn end_run(code: c_int) -> ! {
+    let argument = u64::from(code as u32);
+    on_all_nodes(entry::PREPARE, argument);
+    let me = threads::node();
+    for node in 0..threads::nodes().unwrap_or(0) {
+        let node = NodeId::at(node);
+        if me.as_ref() != Ok(&node) {
+            let _ended = threads::start(node, entry::END, argument);
+        }
+    }
+    end_process(code)
+}
+
+/// Where the run ends at once, this process does.
+pub(crate) fn ends_quietly() {
+    if let Some(code) = ending() {
+        end_process(code);
+    }
+}
+
+/// The exit code with which the run ends at once, if it does.
+pub(crate) fn ending() -> Option<c_int> {
+    let ending = ENDING.load(Ordering::SeqCst);
+    (ending & ENDS != 0).then_some(ending as u32 as c_int)
+}
+
+/// Writes what has been printed on all files, also those that other threads use now, and ends the
+/// process.
+fn end_process(code: c_int) -> ! {
+    unsafe extern "C" {
+        /// What the C library does itself at the end of a process.
+        fn _IO_cleanup() -> c_int;
+    }
+    // SAFETY: they take nothing, and a number. The first one waits for no lock of a file.
+    unsafe {
+        _IO_cleanup();
+        libc::_exit(code)
+    }
+}
+
+fn run_at_exit(mut code: c_int) -> c_int {
     loop {
         let last = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let Some(last) = last else { break };
+        let Some(last) = last else { return code };
         code = caught(|| {
             last();
             code
         });
     }
+}
+
+/// Runs the program's `main`, and returns its exit code: that of `exit`, or what it returned.
+pub(crate) fn run_main(main: impl FnOnce() -> c_int) -> c_int {
+    IS_MAIN.set(true);
+    let code = caught(main) & 0xff;
+    if is_child() {
+        // The run is its parent's.
+        end_process(code);
+    }
+    let code = run_at_exit(code);
     IS_MAIN.set(false);
-    flush();
+    flush_output();
+    if has_threads() {
+        end_run(code);
+    }
     code
 }
 
@@ -55,22 +178,33 @@ unsafe extern "C" {
     static mut stdout: *mut libc::FILE;
 }
 
-/// Writes what the program has printed on all files.
-fn flush() {
-    // SAFETY: null is all files.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
+fn is_child() -> bool {
+    IS_CHILD.load(Ordering::SeqCst)
 }
 
-/// `exit`. On the thread that runs the program's `main` it ends the run on all nodes; on another
-/// thread it ends the node, and so the run.
+/// `exit`. It ends all processes, from whichever thread.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
-    if IS_MAIN.get() {
-        resume_unwind(Box::new(Exit(code & 0xff)));
+    let code = code & 0xff;
+    if is_child() || ending().is_some() || threads::node().is_err() {
+        end_process(code);
     }
-    flush();
-    // SAFETY: it takes a number.
-    unsafe { libc::_exit(code) }
+    if IS_MAIN.get() {
+        resume_unwind(Box::new(Exit(code)));
+    }
+    let at_exit = threads::start(NodeId(0), entry::AT_EXIT, u64::from(code as u32));
+    let code = at_exit
+        .and_then(threads::join)
+        .map_or(code, |code| code as c_int);
+    end_run(code)
+}
+
+/// `pthread_exit` of the thread that runs `main`: the program ends when all its threads have.
+pub(crate) fn exit_main() -> ! {
+    while !is_child() && on_all_nodes(entry::COUNT, 0) > 0 {
+        std::thread::sleep(LOOKS_AGAIN);
+    }
+    dh_exit(0)
 }
 
 /// `atexit`.
@@ -79,4 +213,17 @@ pub extern "C" fn dh_atexit(last: Option<extern "C-unwind" fn()>) -> c_int {
     let mut all = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
     all.extend(last);
     0
+}
+
+/// `fork`. The child is none of the run: it has none of the shared memory, locks do nothing there,
+/// and what it allocates is its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_fork() -> libc::pid_t {
+    let child = crate::stacks::fork();
+    if child == 0 {
+        IS_CHILD.store(true, Ordering::SeqCst);
+        crate::heap::over();
+        threads::leave_node();
+    }
+    child
 }

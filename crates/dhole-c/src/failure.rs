@@ -3,11 +3,19 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{exit, site};
 
 thread_local! {
     /// What this thread was refused last.
     static LAST: RefCell<CString> = RefCell::default();
 }
+
+/// What a program wants called before its process ends because of a mistake.
+type OnError = unsafe extern "C" fn(*const c_char);
+
+static ON_ERROR: Mutex<Option<OnError>> = Mutex::new(None);
 
 /// Keeps the words for `dh_error`, and `errno`.
 pub(crate) fn refused(why: &dyn Display, errno: c_int) {
@@ -22,9 +30,25 @@ pub(crate) fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
+/// Tells the program of a mistake after which its process ends, once.
+pub(crate) fn tell(words: &str) {
+    let told = ON_ERROR
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(told) = told {
+        let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
+        // SAFETY: the program's, which takes a string (`dh_on_error`).
+        unsafe { told(words.as_ptr()) };
+    }
+}
+
 /// A mistake of the program after which it cannot go on.
 pub(crate) fn fatal(why: &dyn Display) -> ! {
-    let words = format!("error: {why}\n");
+    exit::ends_quietly();
+    let words = site::in_words(&why.to_string());
+    tell(&words);
+    let words = format!("error: {words}\n");
     // SAFETY: the bytes are the string's.
     unsafe {
         libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
@@ -40,4 +64,11 @@ pub extern "C" fn dh_error() -> *const c_char {
         let pointer: *const CStr = last.borrow().as_c_str();
         pointer.cast()
     })
+}
+
+/// Has a function called with words before the process ends because of a mistake, or because an
+/// access cannot be made. Null has none called.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_on_error(told: Option<OnError>) {
+    *ON_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = told;
 }

@@ -4,14 +4,17 @@
 //! the memory, and the node that freed it gives it out again.
 
 use std::alloc::Layout;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole::memory::{MemoryError, MemorySettings, RawMemory};
 
 use crate::failure::{fatal, refused, set_errno};
+use crate::site;
 
 /// Where the memory begins in all processes: above what sanitisers use, and below what the system
 /// gives out.
@@ -35,18 +38,54 @@ const PAGE: usize = 4096;
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Header {
-    /// Bytes of the block.
+    /// Bytes of the block, and its state above them.
     bytes: u64,
-    state: u32,
+    /// Where the program allocated it, or freed it: the address behind the call, which is below
+    /// 4 GiB, as all code of a static program.
+    site: u32,
     /// The node that allocated it.
     allocated: u16,
     /// The node that freed it.
     freed: u16,
 }
 
+impl Header {
+    fn bytes(self) -> usize {
+        (self.bytes & (STATE - 1)) as usize
+    }
+
+    fn state(self) -> u64 {
+        self.bytes / STATE
+    }
+
+    /// Where it was allocated or freed, in words.
+    fn site(self) -> String {
+        match self.site {
+            0 => String::new(),
+            site => format!(" at {site:#x}"),
+        }
+    }
+}
+
 const HEADER: usize = size_of::<Header>();
-const USED: u32 = 0xd401_e5ed;
-const FREE: u32 = 0xd401_ef1e;
+const STATE: u64 = 1 << 42;
+const USED: u64 = 0x2d_e5ed;
+const FREE: u64 = 0x2d_ef1e;
+
+thread_local! {
+    /// So many blocks of this thread are one minipage, and what is left of the last one.
+    static CHUNK: Cell<Chunk> = const { Cell::new(Chunk { blocks: 1, each: 0, next: 0, left: 0 }) };
+}
+
+/// Blocks of one size that are allocated together, and given out one after the other.
+#[derive(Clone, Copy)]
+struct Chunk {
+    blocks: usize,
+    /// Bytes of each with its header.
+    each: usize,
+    next: usize,
+    left: usize,
+}
 
 /// From here on the functions of this module allocate on this node.
 ///
@@ -75,6 +114,30 @@ fn memory() -> Option<&'static (usize, RawMemory<'static>)> {
 fn is_gone(block: *const c_void) -> bool {
     let views = BASE..BASE + VIEWS * MemorySettings::MOST_BYTES as usize;
     OVER.load(Ordering::Acquire) && views.contains(&block.addr())
+}
+
+/// Whether an address is on the stack of this thread.
+fn is_on_stack(place: usize) -> bool {
+    let mark = 0_u8;
+    let here = std::ptr::from_ref(&mark).addr();
+    // Above the frame of this function, and not far: it is looked up where it may be one alone.
+    if !(here..here.saturating_add(1 << 30)).contains(&place) {
+        return false;
+    }
+    let mut bounds = (std::ptr::null_mut(), 0);
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the attributes are this function's own, and are given back where they were made.
+    let known = unsafe {
+        let made = libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) == 0;
+        made && {
+            let attributes = attributes.as_mut_ptr();
+            let known =
+                libc::pthread_attr_getstack(attributes, &raw mut bounds.0, &raw mut bounds.1);
+            libc::pthread_attr_destroy(attributes);
+            known == 0
+        }
+    };
+    known && (here..bounds.0.addr() + bounds.1).contains(&place)
 }
 
 /// Whether some of so many bytes at an address are shared.
@@ -116,8 +179,45 @@ fn capacity(bytes: usize) -> usize {
     }
 }
 
+/// So many bytes of whole pages, which are never freed.
+pub(crate) fn pages(bytes: usize) -> Option<usize> {
+    let (_, memory) = memory()?;
+    match memory.allocate(bytes, PAGE) {
+        Ok(start) => Some(start.as_ptr().expose_provenance()),
+        Err(why) => {
+            refused(&why, libc::ENOMEM);
+            None
+        }
+    }
+}
+
+/// Room for a block with its header, of a chunk where the program wants chunks. `None` where the
+/// memory says no.
+fn room(memory: RawMemory<'_>, bytes: usize, align: usize) -> Result<NonNull<u8>, MemoryError> {
+    let mut chunk = CHUNK.get();
+    if chunk.blocks == 1 || align > 16 || bytes > PAGE / 2 {
+        return memory.allocate(bytes, align.clamp(16, PAGE));
+    }
+    if chunk.each != bytes || chunk.left == 0 {
+        let blocks = chunk.blocks.min(PAGE / bytes);
+        let start = memory.allocate(blocks * bytes, 16)?;
+        let next = start.as_ptr().expose_provenance();
+        chunk = Chunk {
+            each: bytes,
+            next,
+            left: blocks,
+            ..chunk
+        };
+    }
+    let place = std::ptr::with_exposed_provenance_mut(chunk.next);
+    chunk.next += bytes;
+    chunk.left -= 1;
+    CHUNK.set(chunk);
+    Ok(NonNull::new(place).expect("a block is not at address zero"))
+}
+
 /// A block, and whether it is zero.
-fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
+fn allocate(bytes: usize, align: usize, caller: usize) -> Option<(*mut u8, bool)> {
     let Some((node, memory)) = memory() else {
         // Before the run or after it: a constructor or a destructor. It is private.
         let layout = Layout::from_size_align(bytes, align).ok()?;
@@ -143,7 +243,8 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
         let header = unsafe { block.sub(HEADER).cast::<Header>() };
         // SAFETY: as above.
         unsafe {
-            (*header).state = USED;
+            (*header).bytes = (*header).bytes() as u64 | (USED * STATE);
+            (*header).site = caller as u32;
             (*header).allocated = *node as u16;
         }
         return Some((block, false));
@@ -154,7 +255,7 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
         false => align.max(HEADER),
     };
     let all = front + wanted;
-    let start = match memory.allocate(all, align.clamp(16, PAGE)) {
+    let start = match room(*memory, all, align) {
         Ok(start) => start,
         Err(why) => {
             refused(&why, libc::ENOMEM);
@@ -167,8 +268,8 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
     let block = unsafe { start.as_ptr().add(skipped) };
     let bytes = (all - skipped) as u64;
     let header = Header {
-        bytes,
-        state: USED,
+        bytes: bytes | (USED * STATE),
+        site: caller as u32,
         allocated: *node as u16,
         freed: 0,
     };
@@ -178,29 +279,41 @@ fn allocate(bytes: usize, align: usize) -> Option<(*mut u8, bool)> {
     Some((block, true))
 }
 
+/// Where a function was called, in words.
+fn at(caller: usize) -> String {
+    match caller {
+        0 => String::new(),
+        caller => format!(" at {caller:#x}"),
+    }
+}
+
 /// The header of a block of this module; the program ends where it is none.
 ///
 /// # Safety
 /// The pointer is shared memory.
-unsafe fn header(block: *mut c_void, doing: &str) -> *mut Header {
+unsafe fn header(block: *mut c_void, doing: &str, caller: usize) -> *mut Header {
     let header = block.cast::<u8>().wrapping_sub(HEADER).cast::<Header>();
     if !header.is_aligned() {
         fatal(&format!(
-            "{doing} {block:p}: no block begins there, for it is no multiple of 16"
+            "{doing} {block:p}{}: no block begins there, for it is no multiple of 16",
+            at(caller)
         ));
     }
     // SAFETY: the caller's: the block is shared memory. If it is a global, so is what is in front
     // of it, or else the access ends the process with words about it.
     let found = unsafe { header.read() };
-    let (bytes, allocated, freed) = (found.bytes, found.allocated, found.freed);
-    match found.state {
+    let (bytes, allocated, freed) = (found.bytes(), found.allocated, found.freed);
+    match found.state() {
         USED => header,
         FREE => fatal(&format!(
-            "{doing} {block:p}: these {bytes} bytes of node {allocated} were freed before, on node \
-             {freed}"
+            "{doing} {block:p}{}: these {bytes} bytes of node {allocated} were freed before, on \
+             node {freed}{}",
+            at(caller),
+            found.site()
         )),
         _ => fatal(&format!(
-            "{doing} {block:p}: no block begins there, or what stands in front was overwritten"
+            "{doing} {block:p}{}: no block begins there, or what stands in front was overwritten",
+            at(caller)
         )),
     }
 }
@@ -232,15 +345,99 @@ pub extern "C" fn dh_push(at: *const c_void, bytes: usize) -> c_int {
     told(memory().map(|(_, memory)| memory.push(at.addr(), bytes)))
 }
 
-/// `malloc`.
+/// Asks for what so many bytes lie on, and waits until all of it may be read.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_malloc(bytes: usize) -> *mut c_void {
-    allocate(bytes, 16).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
+pub unsafe extern "C" fn dh_fetch(at: *const c_void, bytes: usize) -> c_int {
+    if !is_shared(at, bytes) {
+        return 0;
+    }
+    // So many requests may be under way.
+    for from in (0..bytes).step_by(1024 * PAGE) {
+        let place = at.wrapping_byte_add(from);
+        let part = (bytes - from).min(1024 * PAGE);
+        if dh_prefetch(place, part) != 0 {
+            return -1;
+        }
+        let pages = (0..part).step_by(PAGE).chain([part - 1]);
+        for page in pages {
+            // SAFETY: the caller's: so many bytes may be read there.
+            unsafe { place.byte_add(page).cast::<u8>().read_volatile() };
+        }
+    }
+    0
+}
+
+/// From here on so many blocks of one size that this thread allocates, one after the other, are
+/// one minipage, as far as they fit on a page. The number before.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_chunk(blocks: usize) -> usize {
+    let blocks = blocks.clamp(1, PAGE);
+    let (each, next, left) = (0, 0, 0);
+    CHUNK
+        .replace(Chunk {
+            blocks,
+            each,
+            next,
+            left,
+        })
+        .blocks
+}
+
+/// So many blocks of zeros, one block for `free`, each of them on pages of its own. They begin so
+/// many bytes apart as `stride` then says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_malloc_each(
+    count: usize,
+    bytes: usize,
+    stride: *mut usize,
+) -> *mut c_void {
+    let each = bytes.max(1).checked_next_multiple_of(PAGE);
+    let Some(all) = each.and_then(|each| each.checked_mul(count)) else {
+        let why = format!("allocating {count} times {bytes} bytes: out of range");
+        refused(&why, libc::ENOMEM);
+        return std::ptr::null_mut();
+    };
+    let Some((block, is_zero)) = allocate(all, PAGE, 0) else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: the block has so many bytes; the caller has room for a number, or null.
+    unsafe {
+        if !is_zero {
+            block.write_bytes(0, all);
+        }
+        if !stride.is_null() {
+            stride.write(each.unwrap_or_default());
+        }
+    }
+    block.cast()
 }
 
 /// `calloc`.
+pub fn dh_calloc(count: usize, bytes: usize) -> *mut c_void {
+    dh_calloc_from(count, bytes, 0)
+}
+
+/// `realloc`.
+pub unsafe fn dh_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe { dh_realloc_from(block, bytes, 0) }
+}
+
+/// `strdup`.
+pub unsafe fn dh_strdup(text: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's: a string.
+    unsafe { dh_strndup(text, libc::strlen(text)) }
+}
+
+/// `malloc`, called there.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_calloc(count: usize, bytes: usize) -> *mut c_void {
+pub extern "C" fn dh_malloc_from(bytes: usize, caller: usize) -> *mut c_void {
+    allocate(bytes, 16, caller).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
+}
+
+/// `calloc`, called there.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_calloc_from(count: usize, bytes: usize, caller: usize) -> *mut c_void {
     let Some(all) = count.checked_mul(bytes) else {
         refused(
             &format!("allocating {count} times {bytes} bytes: out of range"),
@@ -248,7 +445,7 @@ pub extern "C" fn dh_calloc(count: usize, bytes: usize) -> *mut c_void {
         );
         return std::ptr::null_mut();
     };
-    match allocate(all, 16) {
+    match allocate(all, 16, caller) {
         None => std::ptr::null_mut(),
         Some((block, is_zero)) => {
             if !is_zero {
@@ -260,50 +457,67 @@ pub extern "C" fn dh_calloc(count: usize, bytes: usize) -> *mut c_void {
     }
 }
 
-/// `realloc`.
+/// `realloc`, called there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
+pub unsafe extern "C" fn dh_realloc_from(
+    block: *mut c_void,
+    bytes: usize,
+    caller: usize,
+) -> *mut c_void {
     if block.is_null() {
-        return dh_malloc(bytes);
+        return dh_malloc_from(bytes, caller);
     }
     if is_gone(block) {
         refused(&"growing a block after the run has ended", libc::ENOMEM);
         return std::ptr::null_mut();
     }
     // SAFETY: the caller's, as of `realloc`.
-    let had = unsafe { dh_malloc_usable_size(block) };
+    let had = unsafe { usable(block, "growing", caller) };
     let shared = is_shared(block, 1);
     if shared && bytes <= had && bytes >= had / 2 {
         return block;
     }
-    let new = dh_malloc(bytes);
+    let new = dh_malloc_from(bytes, caller);
     if !new.is_null() {
         // SAFETY: both blocks have so many bytes, and the new one is nobody else's.
         unsafe {
             std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), had.min(bytes));
-            dh_free(block);
+            dh_free_from(block, caller);
         }
     }
     new
 }
 
-/// `free`, of what this module or the C library allocated.
+/// `free`, called there, of what this module or the C library allocated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_free(block: *mut c_void) {
+pub unsafe extern "C" fn dh_free_from(block: *mut c_void, caller: usize) {
     if block.is_null() || is_gone(block) {
         return;
     }
     if !is_shared(block, 1) {
+        let what = match block.addr() {
+            place if site::is_program(place) => Some("is a constant or a function of the program"),
+            place if is_on_stack(place) => Some("is on the stack of this thread"),
+            _ => None,
+        };
+        if let Some(what) = what {
+            fatal(&format!(
+                "freeing {block:p}{}: it {what}, and no block",
+                at(caller)
+            ));
+        }
         // SAFETY: the caller's, as of `free`: the C library allocated it (`getcwd`, say).
         return unsafe { libc::free(block) };
     }
     // SAFETY: shared memory, by the test above.
-    let header = unsafe { header(block, "freeing") };
+    let header = unsafe { header(block, "freeing", caller) };
     // SAFETY: a header of this module, which the caller's thread alone uses now.
     let bytes = unsafe {
-        (*header).state = FREE;
+        let bytes = (*header).bytes();
+        (*header).bytes = bytes as u64 | (FREE * STATE);
+        (*header).site = caller as u32;
         (*header).freed = memory().map_or(0, |(node, _)| *node as u16);
-        (*header).bytes as usize
+        bytes
     };
     freed()
         .entry(bytes)
@@ -314,6 +528,13 @@ pub unsafe extern "C" fn dh_free(block: *mut c_void) {
 /// `malloc_usable_size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_malloc_usable_size(block: *mut c_void) -> usize {
+    // SAFETY: the caller's.
+    unsafe { usable(block, "using", 0) }
+}
+
+/// # Safety
+/// As of `malloc_usable_size`.
+unsafe fn usable(block: *mut c_void, doing: &str, caller: usize) -> usize {
     if block.is_null() || is_gone(block) {
         return 0;
     }
@@ -322,11 +543,11 @@ pub unsafe extern "C" fn dh_malloc_usable_size(block: *mut c_void) -> usize {
         return unsafe { libc::malloc_usable_size(block) };
     }
     // SAFETY: shared memory, by the test above.
-    unsafe { (*header(block, "using")).bytes as usize }
+    unsafe { (*header(block, doing, caller)).bytes() }
 }
 
 fn aligned(align: usize, bytes: usize) -> *mut c_void {
-    allocate(bytes, align).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
+    allocate(bytes, align, 0).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
 }
 
 /// `aligned_alloc`.
@@ -375,19 +596,26 @@ pub unsafe extern "C" fn dh_posix_memalign(
     0
 }
 
-/// `strdup`.
+/// `strdup`, called there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_strdup(text: *const c_char) -> *mut c_char {
+pub unsafe extern "C" fn dh_strdup_from(text: *const c_char, caller: usize) -> *mut c_char {
     // SAFETY: the caller's: a string.
-    unsafe { dh_strndup(text, libc::strlen(text)) }
+    unsafe { copied(text, libc::strlen(text), caller) }
 }
 
 /// `strndup`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_strndup(text: *const c_char, most: usize) -> *mut c_char {
+    // SAFETY: the caller's.
+    unsafe { copied(text, most, 0) }
+}
+
+/// # Safety
+/// As of `strndup`.
+unsafe fn copied(text: *const c_char, most: usize, caller: usize) -> *mut c_char {
     // SAFETY: the caller's: a string, or so many bytes.
     let bytes = unsafe { libc::strnlen(text, most) };
-    let block = dh_malloc(bytes + 1).cast::<c_char>();
+    let block = dh_malloc_from(bytes + 1, caller).cast::<c_char>();
     if !block.is_null() {
         // SAFETY: both have so many bytes, and the block one more.
         unsafe {

@@ -20,6 +20,11 @@
 //! | `thread` | what a thread has from its beginning to its end |
 //! | `posix` | POSIX names for both |
 //! | `c11` | the names of C11's threads |
+//! | `timed` | waits of POSIX that end at a moment |
+//! | `signals` | calls about signals |
+//! | `stacks` | stacks of the program in shared memory |
+//! | `site` | where in the program a function was called |
+//! | `stats` | what the node has counted |
 //! | `exit` | how a program ends |
 //! | `failure` | words about what cannot be done |
 //!
@@ -39,6 +44,11 @@ mod globals;
 mod heap;
 mod paths;
 mod posix;
+mod signals;
+mod site;
+mod stacks;
+mod stats;
 mod sync;
 mod thread;
 mod threads;
+mod timed;

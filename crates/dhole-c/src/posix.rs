@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
 
 use dhole::CallSite;
 use dhole::memory::sync;
@@ -15,10 +14,11 @@ use dhole::memory::threads::{self, ThreadId};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::failure::{fatal, set_errno};
+use crate::site;
 use crate::sync::{key, must};
 use crate::threads::{Entry, next_node, start};
 
-const SITE: CallSite = CallSite {
+pub(crate) const SITE: CallSite = CallSite {
     file: "C",
     line: 0,
     column: 0,
@@ -56,9 +56,13 @@ pub unsafe extern "C" fn dh_pthread_create(
 
 /// `pthread_join`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_join(thread: u64, value: *mut *mut c_void) -> c_int {
+pub unsafe extern "C" fn dh_pthread_join_from(
+    thread: u64,
+    value: *mut *mut c_void,
+    caller: usize,
+) -> c_int {
     // SAFETY: the caller's, as of `pthread_join`.
-    match unsafe { crate::threads::dh_join(thread, value) } {
+    match unsafe { crate::threads::join(thread, value, site::of(caller)) } {
         0 => 0,
         _ => libc::ESRCH,
     }
@@ -118,18 +122,18 @@ unsafe fn kind(mutex: *const c_void) -> c_int {
 ///
 /// # Safety
 /// The pointer is a mutex.
-unsafe fn lock(mutex: *const c_void) -> c_int {
-    match sync::lock(key(mutex), SITE) {
+pub(crate) unsafe fn lock(mutex: *const c_void, caller: usize) -> c_int {
+    match sync::lock_from(key(mutex), || site::of(caller)) {
         Ok(()) | Err(ThreadError::NoNode) => 0,
         // SAFETY: the caller's.
-        Err(ThreadError::Sync(ThreadRefusal::Held(_))) => unsafe { lock_again(mutex) },
-        Err(why) => fatal(&format!("locking {mutex:p}: {why}")),
+        Err(ThreadError::Sync(ThreadRefusal::Held(_))) => unsafe { lock_again(mutex, caller) },
+        Err(why) => fatal(&format!("locking {mutex:p} at {caller:#x}: {why}")),
     }
 }
 
 /// # Safety
 /// As above; this thread has locked it.
-unsafe fn lock_again(mutex: *const c_void) -> c_int {
+unsafe fn lock_again(mutex: *const c_void, caller: usize) -> c_int {
     // SAFETY: the caller's.
     match unsafe { kind(mutex) } {
         libc::PTHREAD_MUTEX_RECURSIVE => {
@@ -138,12 +142,12 @@ unsafe fn lock_again(mutex: *const c_void) -> c_int {
         }
         libc::PTHREAD_MUTEX_ERRORCHECK => libc::EDEADLK,
         _ => fatal(&format!(
-            "locking {mutex:p}: this thread has locked it already"
+            "locking {mutex:p} at {caller:#x}: this thread has locked it already"
         )),
     }
 }
 
-fn unlock(mutex: *const c_void) -> c_int {
+pub(crate) fn unlock(mutex: *const c_void) -> c_int {
     let is_again = AGAIN.with_borrow_mut(|all| {
         let left = all.get_mut(&key(mutex))?;
         *left -= 1;
@@ -164,62 +168,25 @@ fn unlock(mutex: *const c_void) -> c_int {
 
 /// # Safety
 /// The pointer is a mutex.
-unsafe fn try_lock(mutex: *const c_void) -> c_int {
+pub(crate) unsafe fn try_lock(mutex: *const c_void) -> c_int {
     match sync::try_lock(key(mutex), SITE) {
         Ok(true) | Err(ThreadError::NoNode) => 0,
         Ok(false) => libc::EBUSY,
         // SAFETY: the caller's.
         Err(ThreadError::Sync(ThreadRefusal::Held(_))) => match unsafe { kind(mutex) } {
             // SAFETY: as above.
-            libc::PTHREAD_MUTEX_RECURSIVE => unsafe { lock_again(mutex) },
+            libc::PTHREAD_MUTEX_RECURSIVE => unsafe { lock_again(mutex, 0) },
             _ => libc::EBUSY,
         },
         Err(why) => fatal(&format!("trying to lock {mutex:p}: {why}")),
     }
 }
 
-/// How long until a moment of the clock of days; `None` once it is over.
-///
-/// # Safety
-/// The pointer is a time.
-unsafe fn left(until: *const libc::timespec) -> Option<Duration> {
-    // SAFETY: the caller's.
-    let until = unsafe { until.read() };
-    let until = Duration::new(until.tv_sec.max(0) as u64, until.tv_nsec as u32);
-    let now = std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .unwrap_or_default();
-    until.checked_sub(now).filter(|left| !left.is_zero())
-}
-
-/// How long a thread sleeps that waits with a limit, before it looks again.
-const LOOKS_AGAIN: Duration = Duration::from_micros(200);
-
-/// Tries until it succeeds, or the time is over.
-///
-/// # Safety
-/// The pointer is a time.
-unsafe fn until(until: *const libc::timespec, mut tries: impl FnMut() -> c_int) -> c_int {
-    loop {
-        match tries() {
-            libc::EBUSY => {}
-            done => return done,
-        }
-        // SAFETY: the caller's.
-        let Some(left) = (unsafe { left(until) }) else {
-            return libc::ETIMEDOUT;
-        };
-        must(sync::pause(), &"waiting", std::ptr::null());
-        // The locks of all nodes know no limits of time: a wait with one looks again and again.
-        std::thread::sleep(left.min(LOOKS_AGAIN));
-    }
-}
-
 /// `pthread_mutex_lock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_mutex_lock(mutex: *mut c_void) -> c_int {
+pub unsafe extern "C" fn dh_pthread_mutex_lock_from(mutex: *mut c_void, caller: usize) -> c_int {
     // SAFETY: the caller's, here and below as of the function in the C library.
-    unsafe { lock(mutex) }
+    unsafe { lock(mutex, caller) }
 }
 
 /// `pthread_mutex_trylock`.
@@ -227,16 +194,6 @@ pub unsafe extern "C" fn dh_pthread_mutex_lock(mutex: *mut c_void) -> c_int {
 pub unsafe extern "C" fn dh_pthread_mutex_trylock(mutex: *mut c_void) -> c_int {
     // SAFETY: as above.
     unsafe { try_lock(mutex) }
-}
-
-/// `pthread_mutex_timedlock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_mutex_timedlock(
-    mutex: *mut c_void,
-    time: *const libc::timespec,
-) -> c_int {
-    // SAFETY: as above.
-    unsafe { until(time, || try_lock(mutex)) }
 }
 
 /// `pthread_mutex_unlock`.
@@ -265,8 +222,9 @@ pub extern "C" fn dh_pthread_spin_destroy(_lock: *mut c_void) -> c_int {
 
 /// `pthread_spin_lock`.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_spin_lock(lock: *mut c_void) -> c_int {
-    must(sync::lock(key(lock), SITE), &"locking", lock);
+pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) -> c_int {
+    let locked = sync::lock_from(key(lock), || site::of(caller));
+    must(locked, &"locking", lock);
     0
 }
 
@@ -286,9 +244,20 @@ pub extern "C" fn dh_pthread_spin_unlock(lock: *mut c_void) -> c_int {
     unlock(lock)
 }
 
-/// `pthread_cond_init`.
+/// `pthread_cond_init`. The condition keeps its clock; an initialiser leaves 0, the clock of days.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_cond_init(_condition: *mut c_void, _how: *const c_void) -> c_int {
+pub unsafe extern "C" fn dh_pthread_cond_init(
+    condition: *mut c_void,
+    how: *const libc::pthread_condattr_t,
+) -> c_int {
+    let mut clock = libc::CLOCK_REALTIME;
+    // SAFETY: the caller's: attributes, or null; and a condition has 48 bytes.
+    unsafe {
+        if !how.is_null() {
+            libc::pthread_condattr_getclock(how, &raw mut clock);
+        }
+        number(condition).store(clock, Ordering::SeqCst);
+    }
     0
 }
 
@@ -300,31 +269,14 @@ pub extern "C" fn dh_pthread_cond_destroy(_condition: *mut c_void) -> c_int {
 
 /// `pthread_cond_wait`.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_cond_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int {
-    let waited = sync::wait(key(condition), key(mutex), SITE);
+pub extern "C" fn dh_pthread_cond_wait_from(
+    condition: *mut c_void,
+    mutex: *mut c_void,
+    caller: usize,
+) -> c_int {
+    let waited = sync::wait(key(condition), key(mutex), site::of(caller));
     must(waited, &"waiting for condition", condition);
     0
-}
-
-/// `pthread_cond_timedwait`: looks again after a while, as a thread may that wakes for no reason.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_cond_timedwait(
-    _condition: *mut c_void,
-    mutex: *mut c_void,
-    time: *const libc::timespec,
-) -> c_int {
-    // SAFETY: the caller's.
-    let Some(left) = (unsafe { left(time) }) else {
-        return libc::ETIMEDOUT;
-    };
-    let released = unlock(mutex);
-    if released != 0 {
-        return released;
-    }
-    // The conditions of all nodes know no limits of time: the caller looks again and again.
-    std::thread::sleep(left.min(LOOKS_AGAIN));
-    // SAFETY: the caller's.
-    unsafe { lock(mutex) }
 }
 
 /// `pthread_cond_signal`.
@@ -345,7 +297,7 @@ pub extern "C" fn dh_pthread_cond_broadcast(condition: *mut c_void) -> c_int {
 ///
 /// # Safety
 /// The pointer is to such a number, which is only accessed so.
-unsafe fn number<'a>(at: *mut c_void) -> &'a AtomicI32 {
+pub(crate) unsafe fn number<'a>(at: *mut c_void) -> &'a AtomicI32 {
     // SAFETY: the caller's.
     unsafe { AtomicI32::from_ptr(at.cast()) }
 }
@@ -373,10 +325,13 @@ pub extern "C" fn dh_pthread_barrier_destroy(_barrier: *mut c_void) -> c_int {
 
 /// `pthread_barrier_wait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_barrier_wait(barrier: *mut c_void) -> c_int {
+pub unsafe extern "C" fn dh_pthread_barrier_wait_from(
+    barrier: *mut c_void,
+    caller: usize,
+) -> c_int {
     // SAFETY: the caller's, as above.
     let parties = unsafe { number(barrier) }.load(Ordering::SeqCst);
-    let waited = sync::barrier(key(barrier), parties as u32, SITE);
+    let waited = sync::barrier(key(barrier), parties as u32, site::of(caller));
     match must(waited, &"waiting at barrier", barrier) {
         true => libc::PTHREAD_BARRIER_SERIAL_THREAD,
         false => 0,
@@ -387,9 +342,18 @@ pub unsafe extern "C" fn dh_pthread_barrier_wait(barrier: *mut c_void) -> c_int 
 ///
 /// # Safety
 /// The pointer is such a lock.
-unsafe fn take_rwlock(rwlock: *mut c_void, waits: bool, next: impl Fn(i32) -> Option<i32>) -> bool {
+pub(crate) unsafe fn take_rwlock(
+    rwlock: *mut c_void,
+    waits: Option<usize>,
+    next: impl Fn(i32) -> Option<i32>,
+) -> bool {
     let this = key(rwlock);
-    must(sync::lock(this, SITE), &"locking", rwlock);
+    let caller = waits.unwrap_or_default();
+    must(
+        sync::lock_from(this, || site::of(caller)),
+        &"locking",
+        rwlock,
+    );
     // SAFETY: the caller's: the lock of dhole's guards the number.
     let number = unsafe { number(rwlock) };
     let taken = loop {
@@ -397,22 +361,26 @@ unsafe fn take_rwlock(rwlock: *mut c_void, waits: bool, next: impl Fn(i32) -> Op
             number.store(next, Ordering::SeqCst);
             break true;
         }
-        if !waits {
+        if waits.is_none() {
             break false;
         }
-        must(sync::wait(this, this, SITE), &"waiting for", rwlock);
+        must(
+            sync::wait(this, this, site::of(caller)),
+            &"waiting for",
+            rwlock,
+        );
     };
     must(sync::unlock(this), &"unlocking", rwlock);
     taken
 }
 
 /// One more reader, unless there is a writer.
-fn reads(holders: i32) -> Option<i32> {
+pub(crate) fn reads(holders: i32) -> Option<i32> {
     (holders >= 0).then(|| holders + 1)
 }
 
 /// A writer, unless anybody is there.
-fn writes(holders: i32) -> Option<i32> {
+pub(crate) fn writes(holders: i32) -> Option<i32> {
     (holders == 0).then_some(-1)
 }
 
@@ -432,17 +400,23 @@ pub extern "C" fn dh_pthread_rwlock_destroy(_rwlock: *mut c_void) -> c_int {
 
 /// `pthread_rwlock_rdlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_rdlock(rwlock: *mut c_void) -> c_int {
+pub unsafe extern "C" fn dh_pthread_rwlock_rdlock_from(
+    rwlock: *mut c_void,
+    caller: usize,
+) -> c_int {
     // SAFETY: the caller's.
-    unsafe { take_rwlock(rwlock, true, reads) };
+    unsafe { take_rwlock(rwlock, Some(caller), reads) };
     0
 }
 
 /// `pthread_rwlock_wrlock`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_wrlock(rwlock: *mut c_void) -> c_int {
+pub unsafe extern "C" fn dh_pthread_rwlock_wrlock_from(
+    rwlock: *mut c_void,
+    caller: usize,
+) -> c_int {
     // SAFETY: the caller's.
-    unsafe { take_rwlock(rwlock, true, writes) };
+    unsafe { take_rwlock(rwlock, Some(caller), writes) };
     0
 }
 
@@ -450,7 +424,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_wrlock(rwlock: *mut c_void) -> c_int 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_rwlock_tryrdlock(rwlock: *mut c_void) -> c_int {
     // SAFETY: the caller's.
-    match unsafe { take_rwlock(rwlock, false, reads) } {
+    match unsafe { take_rwlock(rwlock, None, reads) } {
         true => 0,
         false => libc::EBUSY,
     }
@@ -460,7 +434,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_tryrdlock(rwlock: *mut c_void) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_rwlock_trywrlock(rwlock: *mut c_void) -> c_int {
     // SAFETY: the caller's.
-    match unsafe { take_rwlock(rwlock, false, writes) } {
+    match unsafe { take_rwlock(rwlock, None, writes) } {
         true => 0,
         false => libc::EBUSY,
     }
@@ -471,7 +445,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_trywrlock(rwlock: *mut c_void) -> c_i
 pub unsafe extern "C" fn dh_pthread_rwlock_unlock(rwlock: *mut c_void) -> c_int {
     let one_less = |holders: i32| Some(if holders > 0 { holders - 1 } else { 0 });
     // SAFETY: the caller's.
-    unsafe { take_rwlock(rwlock, false, one_less) };
+    unsafe { take_rwlock(rwlock, None, one_less) };
     must(sync::broadcast(key(rwlock)), &"unlocking", rwlock);
     0
 }
@@ -528,16 +502,16 @@ pub extern "C" fn dh_sem_post(semaphore: *mut c_void) -> c_int {
 
 /// `sem_wait`.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_sem_wait(semaphore: *mut c_void) -> c_int {
+pub extern "C" fn dh_sem_wait_from(semaphore: *mut c_void, caller: usize) -> c_int {
     must(
-        sync::acquire(key(semaphore), SITE),
+        sync::acquire(key(semaphore), site::of(caller)),
         &"taking of semaphore",
         semaphore,
     );
     0
 }
 
-fn try_acquire(semaphore: *mut c_void) -> c_int {
+pub(crate) fn try_acquire(semaphore: *mut c_void) -> c_int {
     match must(
         sync::try_acquire(key(semaphore)),
         &"taking of semaphore",
@@ -555,22 +529,6 @@ pub extern "C" fn dh_sem_trywait(semaphore: *mut c_void) -> c_int {
         0 => 0,
         _ => {
             set_errno(libc::EAGAIN);
-            -1
-        }
-    }
-}
-
-/// `sem_timedwait`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_sem_timedwait(
-    semaphore: *mut c_void,
-    time: *const libc::timespec,
-) -> c_int {
-    // SAFETY: the caller's.
-    match unsafe { until(time, || try_acquire(semaphore)) } {
-        0 => 0,
-        errno => {
-            set_errno(errno);
             -1
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole::memory::threads;
 
-use crate::exit::dh_exit;
+use crate::exit;
 
 /// Values of a thread by keys.
 type Values = BTreeMap<c_uint, *mut c_void>;
@@ -69,7 +69,7 @@ pub extern "C-unwind" fn dh_pthread_exit(value: *mut c_void) -> ! {
     if IS_STARTED.get() {
         resume_unwind(Box::new(ThreadExit(value)));
     }
-    dh_exit(0)
+    exit::exit_main()
 }
 
 /// `pthread_key_create`. The destructor runs on the node that made the key.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use dhole::memory::threads::{self, ThreadError, ThreadId};
-use dhole::{NodeId, Worker};
+use dhole::{CallSite, NodeId, Worker};
 
-use crate::exit;
 use crate::failure::{fatal, refused};
+use crate::{exit, stacks};
 
 /// What a thread of a program runs.
 pub(crate) type Entry = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -21,6 +21,9 @@ static CREATED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
 
 /// Runs a thread that some node has started here, and returns its value.
 fn handler(entry: u64, argument: u64) -> u64 {
+    if let Some(said) = exit::serve(entry, argument) {
+        return said;
+    }
     let entry = std::ptr::with_exposed_provenance::<()>(entry as usize);
     // SAFETY: a function of the program (`start`). Its code lies at the same address in all
     // processes, which run the same program without relocation (`dhole cc`).
@@ -28,7 +31,7 @@ fn handler(entry: u64, argument: u64) -> u64 {
     let argument = std::ptr::with_exposed_provenance_mut(argument as usize);
     let value = crate::thread::run_thread(|| {
         // SAFETY: whoever started the thread passed what the function takes.
-        unsafe { entry(argument) }
+        stacks::on_shared(|| unsafe { entry(argument) })
     });
     exit::flush_output();
     value.expose_provenance() as u64
@@ -102,7 +105,16 @@ pub unsafe extern "C" fn dh_start(node: c_int, entry: Option<Entry>, argument: *
 /// words in `dh_error`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_join(thread: u64, value: *mut *mut c_void) -> c_int {
-    match threads::join(ThreadId(thread)) {
+    // SAFETY: the caller's.
+    unsafe { join(thread, value, crate::posix::SITE) }
+}
+
+/// As [`dh_join`], called there.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn join(thread: u64, value: *mut *mut c_void, site: CallSite) -> c_int {
+    match threads::join_at(ThreadId(thread), site) {
         Ok(returned) => {
             if !value.is_null() {
                 let returned = std::ptr::with_exposed_provenance_mut(returned as usize);
@@ -135,7 +147,7 @@ pub unsafe extern "C-unwind" fn dh_create(entry: Option<Entry>, count: c_long) {
         }
     }
     // SAFETY: as above.
-    unsafe { entry(std::ptr::null_mut()) };
+    stacks::on_shared(|| unsafe { entry(std::ptr::null_mut()) });
 }
 
 /// `WAIT_FOR_END`: waits until all threads are over that `CREATE` has started on this node.

@@ -7,6 +7,7 @@ mod error;
 mod names;
 mod object;
 mod place;
+mod stacks;
 mod words;
 
 use std::ffi::{OsStr, OsString};
@@ -60,7 +61,8 @@ pub fn run(wanted: &Cc) -> Result<ExitCode, CcError> {
         scratch,
     };
     if !shows {
-        fs::create_dir(&build.scratch).map_err(|cause| CcError::file(&build.scratch, cause))?;
+        fs::create_dir(&build.scratch)
+            .map_err(|cause| CcError::file("making the folder", &build.scratch, cause))?;
     }
     let done = build.run();
     // What is left there is nobody's.
@@ -75,7 +77,10 @@ pub fn run(wanted: &Cc) -> Result<ExitCode, CcError> {
 impl Build<'_> {
     fn run(&self) -> Result<(), CcError> {
         match self.words.stage {
-            Stage::PassOn => self.call(&self.pass_on(self.words.all.iter().map(Into::into))?),
+            Stage::PassOn => {
+                let words = self.pass_on(self.words.all.iter().map(Into::into))?;
+                self.call("passing on to the compiler", &words)
+            }
             Stage::Compile => self.compile_all(),
             Stage::Link => self.link(),
         }
@@ -91,11 +96,11 @@ impl Build<'_> {
     }
 
     /// Runs the compiler, or shows that.
-    fn call(&self, words: &[OsString]) -> Result<(), CcError> {
-        self.call_tool(&self.compiler, words)
+    fn call(&self, doing: &str, words: &[OsString]) -> Result<(), CcError> {
+        self.call_tool(doing, &self.compiler, words)
     }
 
-    fn call_tool(&self, tool: &OsStr, words: &[OsString]) -> Result<(), CcError> {
+    fn call_tool(&self, doing: &str, tool: &OsStr, words: &[OsString]) -> Result<(), CcError> {
         if self.shows {
             let shown = words.iter().map(|word| shown(word));
             let line: Vec<String> = std::iter::once(shown_tool(tool)).chain(shown).collect();
@@ -104,6 +109,7 @@ impl Build<'_> {
         }
         let done = Command::new(tool).args(words).status();
         let done = done.map_err(|cause| CcError::Tool {
+            doing: doing.to_owned(),
             tool: tool.to_string_lossy().into_owned(),
             cause,
         })?;
@@ -131,7 +137,7 @@ impl Build<'_> {
         let options = self.words.compiler_options().cloned();
         let mut words = self.pass_on(options)?;
         words.extend(["-c".into(), source.into(), "-o".into(), output.into()]);
-        self.call(&words)?;
+        self.call(&format!("compiling {}", source.display()), &words)?;
         let changed = self.change(output);
         if changed.is_err() {
             // Nobody may link an object file whose globals are private.
@@ -147,7 +153,8 @@ impl Build<'_> {
             println!("objcopy @{} {}", orders.display(), object.display());
             return Ok(());
         }
-        let bytes = fs::read(object).map_err(|cause| CcError::file(object, cause))?;
+        let bytes = fs::read(object)
+            .map_err(|cause| CcError::file("reading the object file", object, cause))?;
         let sections = object::sections(&bytes).ok_or_else(|| CcError::NotAnObject {
             file: object.into(),
         })?;
@@ -157,10 +164,12 @@ impl Build<'_> {
                 text += &format!("--rename-section {}={renamed}\n", section.name);
             }
         }
-        fs::write(&orders, text).map_err(|cause| CcError::file(&orders, cause))?;
+        fs::write(&orders, text)
+            .map_err(|cause| CcError::file("writing the orders for objcopy", &orders, cause))?;
         let mut from = OsString::from("@");
         from.push(&orders);
-        self.call_tool(OsStr::new("objcopy"), &[from, object.into()])
+        let doing = format!("sharing the globals of {}", object.display());
+        self.call_tool(&doing, OsStr::new("objcopy"), &[from, object.into()])
     }
 
     fn link(&self) -> Result<(), CcError> {
@@ -187,13 +196,26 @@ impl Build<'_> {
         if self.words.defines_own_names(&self.scratch) {
             words.push("-Wl,-z,muldefs".into());
         }
+        if self.words.shares_stacks && !self.shows {
+            let (wraps, source) = stacks::switches(&words, &library);
+            let (text, object) = (self.scratch.join("stacks.s"), self.scratch.join("stacks.o"));
+            fs::write(&text, source).map_err(|cause| CcError::file("writing", &text, cause))?;
+            let doing = "compiling the switches of stacks";
+            self.call(
+                doing,
+                &["-c".into(), text.into(), "-o".into(), object.clone().into()],
+            )?;
+            words.extend(wraps);
+            words.push(object.into());
+        }
         words.push(library.into());
         words.extend(["-lpthread", "-lm", "-ldl", "-lgcc_eh", "-lc"].map(OsString::from));
         if self.shows {
-            return self.call(&words);
+            return self.call("linking", &words);
         }
-        let text = names::script(self.words.packs_globals);
-        fs::write(&script, text).map_err(|cause| CcError::file(&script, cause))?;
+        let text = names::script(self.words.packs_globals, self.words.shares_stacks);
+        fs::write(&script, text)
+            .map_err(|cause| CcError::file("writing the linker's script", &script, cause))?;
         self.link_quietly(&words)
     }
 
@@ -201,6 +223,7 @@ impl Build<'_> {
     fn link_quietly(&self, words: &[OsString]) -> Result<(), CcError> {
         let done = Command::new(&self.compiler).args(words).output();
         let done = done.map_err(|cause| CcError::Tool {
+            doing: "linking".to_owned(),
             tool: self.compiler.to_string_lossy().into_owned(),
             cause,
         })?;

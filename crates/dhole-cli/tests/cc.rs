@@ -1,6 +1,8 @@
 //! `dhole cc`: programs in C on one process and on several, which print what they print on one.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[path = "cc/ending.rs"]
+mod ending;
 #[path = "cc/splash.rs"]
 mod splash;
 
@@ -88,7 +90,12 @@ fn checked(output: Output) -> Output {
 /// A program that is built once for all tests.
 fn built(of: &'static OnceLock<PathBuf>, name: &str, options: &[&str]) -> &'static Path {
     of.get_or_init(|| {
-        let program = place().join(name);
+        let stacks = if options.contains(&"--shared-stacks") {
+            "-shared-stacks"
+        } else {
+            ""
+        };
+        let program = place().join(format!("{name}{stacks}"));
         let (source, path) = (source(&format!("{name}.c")), program.to_str().unwrap());
         let words = [options, &["-Wall", "-O1", &source, "-o", path]].concat();
         let output = checked(cc(&words).output().unwrap());
@@ -109,12 +116,18 @@ fn run(program: &Path, processes: usize, words: &[&str]) -> Output {
 
 /// The same in such domains.
 fn run_in(domains: &str, program: &Path, processes: usize, words: &[&str]) -> Output {
+    command(domains, program, processes, words)
+        .output()
+        .unwrap()
+}
+
+fn command(domains: &str, program: &Path, processes: usize, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
     let count = processes.to_string();
     command.args(["run", "-n", &count, "--domains", domains]);
     command.args(["--prefix", "none", "--"]);
     command.arg(program).args(words).stdin(Stdio::null());
-    command.output().unwrap()
+    command
 }
 
 fn lines(output: &Output) -> Vec<String> {
@@ -249,7 +262,7 @@ fn is_as_without_dhole(program: &Path, name: &str) {
     let stock = place().join(format!("{name}-stock"));
     let mut compile = Command::new("cc");
     compile.args(["-pthread", "-O1", &source(&format!("{name}.c")), "-o"]);
-    checked(compile.arg(&stock).output().unwrap());
+    checked(compile.arg(&stock).arg("-lm").output().unwrap());
     for (processes, threads) in [(1, "3"), (2, "2"), (4, "6")] {
         let expected = checked(Command::new(&stock).arg(threads).output().unwrap());
         for domains in ["node", "host"] {

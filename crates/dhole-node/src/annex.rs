@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use dhole_model::{NodeId, Work};
+use dhole_model::{Counters, NodeId, Work};
 use dhole_net::{Payload, PayloadPool};
 use dhole_protocol::memory::MemoryMessage;
 use dhole_protocol::memory::sync::ThreadMessage;
@@ -208,6 +208,9 @@ pub trait AnnexLink: Sync {
     /// # Errors
     /// [`AnnexWaitError::Ended`]
     fn look(&self, is_beside: bool) -> Result<(), AnnexWaitError>;
+
+    /// What this node has counted so far.
+    fn counters(&self) -> Counters;
 
     /// The program on this node has failed in a thread, in these words: the run ends.
     fn fail(&self, words: &str);

@@ -5,7 +5,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use dhole_heap::Presence;
-use dhole_model::{NodeId, Notify};
+use dhole_model::{Counters, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Receiver, Wake};
 use dhole_protocol::{AbortReason, Message};
 
@@ -341,6 +341,10 @@ impl AnnexLink for NodeLink<'_> {
             machine.look(self.receivers, id);
         }
         self.ended().map_or(Ok(()), Err)
+    }
+
+    fn counters(&self) -> Counters {
+        self.node.counters()
     }
 
     fn fail(&self, words: &str) {

@@ -11,7 +11,8 @@ use crate::context::MemoryWaitError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{} memory at {address:#x} on {node}: {cause}", doing(*.writes))]
 pub struct MemoryAccessError {
-    /// The address, by the protocol's count of addresses: the view, and the offset within it.
+    /// The address, by the protocol's count of addresses: the view, and the offset within it. In a
+    /// memory that is at the same addresses on all nodes it is that of the access.
     pub address: u64,
     /// Whether it was a write.
     pub writes: bool,

@@ -11,6 +11,7 @@ use dhole_heap::DomainFile;
 use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
 
 use crate::catcher::{Catcher, Protection};
+use crate::fault::HandlerStack;
 
 /// Where a memory lies in the addresses of its process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Placed {
     /// Whole pages of the process that are a part of the memory, each range behind the one before
     /// from offset 0 on. The first view shows them there and nowhere else.
     pub globals: Vec<Range<usize>>,
+    /// On which stack the program's threads handle faults.
+    pub handlers: HandlerStack,
 }
 
 impl Placed {

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use dhole_model::Counters;
 use dhole_node::{AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError};
 
 use dhole_protocol::ProtocolError;
@@ -111,6 +112,11 @@ struct Worker {
 
 fn workers() -> MutexGuard<'static, Vec<Worker>> {
     WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This thread runs no body any more: it is that of a child of `fork`.
+pub(crate) fn forget_bodies() {
+    change_bodies(Vec::clear);
 }
 
 /// Takes a body out of the lists, by unwinding too.
@@ -239,6 +245,12 @@ impl Body {
         bodies.ok().flatten()
     }
 
+    /// What the node has counted so far.
+    pub fn counters(self) -> Counters {
+        // SAFETY: as in `wait`.
+        unsafe { self.link.with(|link| link.counters()) }
+    }
+
     /// Takes what has come.
     ///
     /// # Errors
@@ -346,6 +358,7 @@ fn link_of(memory: *const ()) -> Option<(Link, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use dhole_model::Counters;
     use dhole_node::AnnexWaiter;
 
     use super::*;
@@ -371,6 +384,10 @@ mod tests {
 
         fn look(&self, _: bool) -> Result<(), AnnexWaitError> {
             Ok(())
+        }
+
+        fn counters(&self) -> Counters {
+            Counters::default()
         }
 
         fn fail(&self, words: &str) {

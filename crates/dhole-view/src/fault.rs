@@ -169,7 +169,7 @@ impl Handled {
 /// # Errors
 /// The system's own; and where another part of the program has taken the signal since: its handler
 /// might call this one on a stack on which it cannot wait.
-pub(crate) fn install(signal: c_int) -> io::Result<()> {
+pub(crate) fn install(signal: c_int, stack: HandlerStack) -> io::Result<()> {
     checked_access::install();
     for (raised, handler) in [
         (signal, on_fault as SignalHandler),
@@ -177,7 +177,7 @@ pub(crate) fn install(signal: c_int) -> io::Result<()> {
     ] {
         let handled = Handled::of(raised).expect("a signal that is handled");
         let installed = handled.installed.get_or_init(|| {
-            let replaced = replace(handled, handler);
+            let replaced = replace(handled, handler, stack);
             replaced.map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL))
         });
         installed.map_err(io::Error::from_raw_os_error)?;
@@ -189,13 +189,25 @@ pub(crate) fn install(signal: c_int) -> io::Result<()> {
     Ok(())
 }
 
-fn replace(handled: &Handled, handler: SignalHandler) -> io::Result<()> {
+/// On which stack a fault is handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum HandlerStack {
+    /// On the thread's own: it may wait there as long as it must, and meanwhile other threads of
+    /// its stack's kind (coroutines) fault too.
+    #[default]
+    Own,
+    /// On its alternate one (`sigaltstack`), for its own is in the memory.
+    Alternate,
+}
+
+fn replace(handled: &Handled, handler: SignalHandler, stack: HandlerStack) -> io::Result<()> {
     let previous = signal::current(handled.signal)?;
     // Known before the handler is, which may run on any thread as soon as it is there.
     let previous = handled.previous.get_or_init(|| previous);
-    // On the thread's own stack, where it may wait as long as it must; and while it does, other
-    // threads of its stack's kind (coroutines) fault too.
-    let flags = libc::SA_NODEFER;
+    let flags = match stack {
+        HandlerStack::Own => libc::SA_NODEFER,
+        HandlerStack::Alternate => libc::SA_NODEFER | libc::SA_ONSTACK,
+    };
     // SAFETY: the handler interrupts no code but the program's own accesses to its views (see the
     // module), or passes the signal on.
     unsafe { signal::handle(handled.signal, handler, flags, previous) }
@@ -260,8 +272,21 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
 /// The exit code of a process whose access to memory cannot be made.
 const CANNOT_ACCESS: c_int = 70;
 
+/// What is told of an access that cannot be made, before the process ends.
+static TOLD: OnceLock<fn(&MemoryAccessError)> = OnceLock::new();
+
+/// Has a function told of an access that cannot be made, on the thread that makes it, before the
+/// process ends with exit code 70. The function runs in a handler of a signal, which interrupts the
+/// program's own access alone. Whether it is the first one that asks for this.
+pub fn on_failed_access(told: fn(&MemoryAccessError)) -> bool {
+    TOLD.set(told).is_ok()
+}
+
 /// There is no way back into the program from within a load.
 fn end_process(error: &MemoryAccessError) -> ! {
+    if let Some(told) = TOLD.get() {
+        told(error);
+    }
     let words = format!("error: {error}\n");
     // SAFETY: the bytes are the string's; both calls are allowed in a handler.
     unsafe {

@@ -60,6 +60,7 @@ mod waiters;
 
 pub use access_error::{MemoryAccessError, MemoryAccessFailure};
 pub use attempt::TryAccess;
+pub use fault::on_failed_access;
 pub use held::hold;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use program::{ProgramMemory, RawMemory};

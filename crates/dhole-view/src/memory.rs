@@ -42,6 +42,8 @@ pub(crate) struct NodeMemory {
 /// A node's memory.
 pub(crate) struct Memory {
     node: NodeId,
+    /// Its places are the same on all nodes, and are what programs call addresses.
+    is_placed: bool,
     /// How many nodes have this memory.
     pub domain_nodes: usize,
     pub arena: Arena,
@@ -219,13 +221,14 @@ impl NodeMemory {
             }
             None => {
                 let kind = CatcherKind::choose()?;
-                fault::install(kind.signal())?;
+                fault::install(kind.signal(), placed.handlers)?;
                 (Object::new(bytes)?, Catcher::new(kind)?, None)
             }
         };
         let file = domain.as_ref().map(|domain| &*domain.file);
         let mut memory = Box::new(Memory {
             node,
+            is_placed: placed.base.is_some(),
             domain_nodes: domain.as_ref().map_or(1, |domain| domain.nodes.len()),
             arena: Arena::new(bytes, views, object, catcher, placed.base)?,
             sizes: Sizes::new(bytes, views, file)?,
@@ -575,7 +578,8 @@ impl Faults for Memory {
         instruction: usize,
     ) -> Result<bool, MemoryAccessError> {
         let Some(address) = self.arena.address_of(place) else {
-            return Err(self.fails(0, writes, MemoryAccessFailure::NoView));
+            let cause = MemoryAccessFailure::NoView;
+            return Err(self.fails(place as u64, writes, cause));
         };
         let operation = match writes {
             true => MemoryOperation::Write,
@@ -591,7 +595,11 @@ impl Faults for Memory {
             Ok(Faulted::Refused(cause)) => MemoryWaitError::Refused(cause).into(),
             Err(cause) => cause.into(),
         };
-        Err(self.fails(address, writes, cause))
+        let named = match self.is_placed {
+            true => place as u64,
+            false => address,
+        };
+        Err(self.fails(named, writes, cause))
     }
 
     fn stepped(&self) {

@@ -9,6 +9,7 @@ use dhole_node::{Annex, AnnexMaker, AnnexPlace, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRun};
 
 use crate::arena::Placed;
+use crate::fault::HandlerStack;
 use crate::memory::{Memory, NodeMemory};
 use crate::settings::MemorySettings;
 use crate::shared::{MemoryError, memory};
@@ -38,8 +39,16 @@ impl ProgramMemory {
         let placed = Placed {
             base: Some(base),
             globals,
+            handlers: HandlerStack::Own,
         };
         ProgramMemory { settings, placed }
+    }
+
+    /// Has faults handled on the alternate stack of the thread (`sigaltstack`) that faults, if it
+    /// has one: what programs need whose stacks are in the memory. A handler needs 256 KiB.
+    pub fn with_alternate_stacks(mut self) -> ProgramMemory {
+        self.placed.handlers = HandlerStack::Alternate;
+        self
     }
 }
 

@@ -54,11 +54,20 @@ const YIELDS: usize = 64;
 /// # Errors
 /// [`ThreadError`]: this thread has it already, or waits for itself through others.
 pub fn lock(key: u64, site: CallSite) -> Result<(), ThreadError> {
+    lock_from(key, || site)
+}
+
+/// As [`lock`], of a place that is only found out where the thread waits.
+///
+/// # Errors
+/// As there.
+pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), ThreadError> {
     let here = Here::find()?;
     let thread = here.body.thread;
     if here.memory().sync.machine().lock_here(thread, key) {
         return Ok(());
     }
+    let site = site();
     here.attempt(|machine, out| machine.lock(thread, key, site, out))?;
     Ok(())
 }

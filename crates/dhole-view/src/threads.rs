@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, Counters, NodeId};
 use dhole_node::{AnnexStep, AnnexWaitError, Worker};
 use dhole_protocol::memory::sync::{ThreadCommand, ThreadSync};
 
@@ -186,6 +186,28 @@ pub fn node() -> Result<NodeId, ThreadError> {
 /// [`ThreadError::NoNode`]
 pub fn nodes() -> Result<usize, ThreadError> {
     Ok(Here::find()?.memory().sync.machine().nodes())
+}
+
+/// What this node has counted so far.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn counters() -> Result<Counters, ThreadError> {
+    Ok(Here::find()?.body.counters())
+}
+
+/// How many threads that were [started](start) on this node have not ended.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn running() -> Result<usize, ThreadError> {
+    Ok(Here::find()?.memory().sync.machine().running())
+}
+
+/// In a child of `fork`: the thread that calls this is none of the node's any more, and every
+/// function of this module returns [`ThreadError::NoNode`].
+pub fn leave_node() {
+    context::forget_bodies();
 }
 
 /// Starts a thread on a node, and does not wait for it. It begins when the program there

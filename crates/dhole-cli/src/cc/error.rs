@@ -13,30 +13,43 @@ pub enum CcError {
         code: u8,
     },
     /// A tool cannot be run.
-    #[error("running `{tool}`: {cause}")]
+    #[error("{doing}: running `{tool}`: {cause}")]
     Tool {
+        /// What was being done, to which file.
+        doing: String,
         /// As it was called.
         tool: String,
         /// The system's own words.
         cause: io::Error,
     },
     /// A file cannot be read or written.
-    #[error("{file}: {cause}")]
+    #[error("{doing} {file}: {cause}")]
     File {
+        /// What was being done.
+        doing: &'static str,
         /// Its path.
         file: PathBuf,
         /// The system's own words.
         cause: io::Error,
     },
     /// What the compiler wrote is no object file.
-    #[error("{file} is no object file of x86-64 (ELF)")]
+    #[error("sharing the globals of {file}: it is no object file of x86-64 (ELF)")]
     NotAnObject {
         /// Its path.
         file: PathBuf,
     },
     /// Several sources, and one output.
-    #[error("-o with -c and several sources: name one source, or leave -o out")]
+    #[error("compiling several sources with -c and -o: name one source, or leave -o out")]
     OutputOfSeveral,
+    /// A file that is no source of C, and would be compiled with private globals, or not at all.
+    #[error(
+        "compiling {file}: its name ends as no source of C's does (.c .i .cc .cpp .cxx .C .ii .s \
+         .S), so that its globals could not be shared"
+    )]
+    Language {
+        /// Its path.
+        file: PathBuf,
+    },
     /// An option with which globals cannot be shared.
     #[error("{option}: {why}")]
     Option {
@@ -47,7 +60,7 @@ pub enum CcError {
     },
     /// Variables that no node could share.
     #[error(
-        "{file}: variables in section {section} cannot be shared: leave them in .data or .bss \
+        "sharing the globals of {file}: variables in section {section} cannot be shared: leave them in .data or .bss \
          (no attribute `section`), or make them thread-local or constant"
     )]
     Section {
@@ -57,7 +70,9 @@ pub enum CcError {
         section: String,
     },
     /// A part of dhole is not there.
-    #[error("{what} is not in any of {places}: `cargo build --release` makes it, DHOLE_C names it")]
+    #[error(
+        "looking for {what}: it is not in any of {places}: `cargo build --release` makes it, DHOLE_C names it"
+    )]
     Missing {
         /// The file.
         what: &'static str,
@@ -67,8 +82,9 @@ pub enum CcError {
 }
 
 impl CcError {
-    pub fn file(file: &Path, cause: io::Error) -> CcError {
+    pub fn file(doing: &'static str, file: &Path, cause: io::Error) -> CcError {
         CcError::File {
+            doing,
             file: file.into(),
             cause,
         }
@@ -78,7 +94,7 @@ impl CcError {
     pub fn exit_code(&self) -> u8 {
         match self {
             CcError::Compiler { code } => *code,
-            CcError::Option { .. } | CcError::OutputOfSeveral => 2,
+            CcError::Option { .. } | CcError::OutputOfSeveral | CcError::Language { .. } => 2,
             _ => 1,
         }
     }

@@ -3,7 +3,7 @@
 /// Names `x` that become `dh_x` in the program's own object files: `main`, what allocates, what a
 /// program waits for, and calls of the system that take or give memory.
 const RENAMED: &str = "\
-    main exit atexit \
+    main exit atexit fork \
     malloc calloc realloc free malloc_usable_size aligned_alloc memalign valloc pvalloc \
     posix_memalign strdup strndup getline getdelim __getdelim \
     pthread_create pthread_join pthread_detach pthread_self pthread_exit pthread_cancel \
@@ -18,6 +18,9 @@ const RENAMED: &str = "\
     pthread_rwlock_unlock pthread_once pthread_key_create pthread_key_delete \
     pthread_setspecific pthread_getspecific sem_init sem_destroy sem_post sem_wait sem_trywait \
     sem_timedwait sched_yield \
+    sem_clockwait pthread_mutex_clocklock pthread_cond_clockwait pthread_rwlock_timedrdlock \
+    pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock \
+    pthread_sigmask sigprocmask sigsuspend sigwait sigaction signal nanosleep \
     thrd_create thrd_join thrd_exit mtx_lock mtx_trylock mtx_timedlock mtx_unlock cnd_wait \
     cnd_timedwait cnd_signal cnd_broadcast call_once tss_create tss_set \
     tss_get tss_delete thrd_detach thrd_current thrd_yield \
@@ -31,9 +34,7 @@ const RENAMED: &str = "\
 /// Names `x` that become `dhole_does_not_have_x`, so that the linker refuses them by name:
 /// functions on threads and locks of the C library's own, which are not those of dhole.
 const REFUSED: &str = "\
-    sem_getvalue sem_clockwait sem_open pthread_mutex_clocklock pthread_cond_clockwait \
-    pthread_rwlock_timedrdlock pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock \
-    pthread_rwlock_clockwrlock pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np \
+    sem_getvalue sem_open pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np \
     pthread_getaffinity_np pthread_getname_np pthread_getattr_np pthread_getcpuclockid \
     pthread_setschedparam pthread_getschedparam pthread_setschedprio pthread_sigqueue";
 
@@ -56,10 +57,12 @@ pub fn is_renamed(name: &str) -> bool {
 
 /// The linker's script: the program's own globals in whole pages apart from all others, each on a
 /// page of its own unless they are packed. Those that are zero take no room in the file.
-pub fn script(packs: bool) -> String {
+pub fn script(packs: bool, shares_stacks: bool) -> String {
     let each = if packs { "" } else { " SUBALIGN(4096)" };
+    let shares_stacks = u8::from(shares_stacks);
     format!(
-        "SECTIONS {{ .dhole_data ALIGN(4096) :{each} {{ __dhole_data_start = .; \
+        "__dhole_shared_stacks = {shares_stacks};\n\
+         SECTIONS {{ .dhole_data ALIGN(4096) :{each} {{ __dhole_data_start = .; \
          *(.dhole.data .dhole.data.*) . = ALIGN(4096); __dhole_data_end = .; }} }} \
          INSERT BEFORE .data;\n\
          SECTIONS {{ .dhole_bss (NOLOAD) : ALIGN(4096){each} {{ __dhole_bss_start = .; \

@@ -131,6 +131,55 @@ pub fn shared_name(section: &Section, file: &Path) -> Result<Option<String>, CcE
     })
 }
 
+/// The functions that an object file calls and does not define, if it is one.
+pub fn called(file: &[u8]) -> Option<Vec<String>> {
+    const RELOCATIONS: u64 = 4;
+    const RELOCATION: usize = 24;
+    const SYMBOL: usize = 24;
+    /// A call (`R_X86_64_PLT32`).
+    const CALL: u64 = 4;
+    let all = sections(file)?;
+    let mut called = Vec::new();
+    for relocations in all.iter().filter(|it| it.kind == RELOCATIONS) {
+        let symbols = all.get(relocations.link as usize)?;
+        let names = all.get(symbols.link as usize)?.offset as usize;
+        for place in 0..relocations.bytes as usize / RELOCATION {
+            let at = relocations.offset as usize + place * RELOCATION;
+            let (kind, symbol) = (number::<4>(file, at + 8)?, number::<4>(file, at + 12)?);
+            let symbol = symbols.offset as usize + symbol as usize * SYMBOL;
+            let is_defined = number::<2>(file, symbol + 6)? != 0;
+            if kind != CALL || is_defined {
+                continue;
+            }
+            let name = names.checked_add(number::<4>(file, symbol)? as usize)?;
+            let name = file.get(name..)?.split(|byte| *byte == 0).next()?;
+            called.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Some(called)
+}
+
+/// Whether an object file is one that `dhole cc` has compiled: its globals are shared.
+pub fn is_own(file: &[u8]) -> bool {
+    let sections = sections(file).unwrap_or_default();
+    sections.iter().any(|it| it.name.starts_with(".dhole."))
+}
+
+/// The members of an archive that are object files, if it is one.
+pub fn members(file: &[u8]) -> Option<Vec<&[u8]>> {
+    const HEADER: usize = 60;
+    let mut left = file.strip_prefix(b"!<arch>\n")?;
+    let mut members = Vec::new();
+    while left.len() > HEADER {
+        let bytes = std::str::from_utf8(left.get(48..58)?).ok()?;
+        let bytes: usize = bytes.trim().parse().ok()?;
+        let member = left.get(HEADER..HEADER.checked_add(bytes)?)?;
+        members.push(member);
+        left = left.get(HEADER + bytes + bytes % 2..).unwrap_or_default();
+    }
+    Some(members)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,6 +33,8 @@ pub struct Words {
     pub shows: bool,
     /// Globals share pages (`--pack-globals`).
     pub packs_globals: bool,
+    /// Stacks of the program's threads are shared (`--shared-stacks`).
+    pub shares_stacks: bool,
     /// All words but dhole's.
     pub all: Vec<OsString>,
     /// How far.
@@ -114,6 +116,17 @@ const REFUSED: [(&str, &str); 5] = [
     ),
 ];
 
+/// Ends of names of sources in other languages, which a compiler of C compiles too.
+const OTHER_LANGUAGES: [&str; 14] = [
+    "m", "mm", "M", "f", "for", "ftn", "F", "f90", "F90", "f95", "go", "d", "adb", "ads",
+];
+
+/// Whether a file is for the linker by its name, or by none.
+fn is_for_linker(word: &OsStr) -> bool {
+    let extension = Path::new(word).extension();
+    extension.is_none_or(|it| it == "o" || it == "a" || it == "so" || it == "lo")
+}
+
 fn is_source(word: &OsStr) -> bool {
     let extension = Path::new(word).extension();
     let known = ["c", "i", "cc", "cpp", "cxx", "C", "ii", "s", "S"];
@@ -129,12 +142,15 @@ impl Words {
         let mut read = Words {
             shows: false,
             packs_globals: false,
+            shares_stacks: false,
             all: Vec::new(),
             stage: Stage::Link,
             output: None,
             inputs: Vec::new(),
         };
         let mut words = words.iter();
+        // Words that are no options, values of options or sources.
+        let mut files = Vec::new();
         while let Some(word) = words.next() {
             let text = word.to_string_lossy();
             let refused = REFUSED.iter().find(|(option, _)| {
@@ -152,6 +168,7 @@ impl Words {
             match &*text {
                 "--show" => read.shows = true,
                 "--pack-globals" => read.packs_globals = true,
+                "--shared-stacks" => read.shares_stacks = true,
                 "-c" => {
                     read.stage = Stage::Compile;
                     read.all.push(word.clone());
@@ -176,6 +193,9 @@ impl Words {
                     }
                 }
                 _ => {
+                    if !text.starts_with('-') && !is_source(word) {
+                        files.push(word.clone());
+                    }
                     read.inputs
                         .push(match is_source(word) && !text.starts_with('-') {
                             true => Input::Source(word.into()),
@@ -194,7 +214,20 @@ impl Words {
             read.stage = Stage::PassOn;
         }
         read.check_sources()?;
-        Ok(read)
+        let is_other = |word: &&OsString| {
+            let extension = Path::new(word).extension();
+            let other = OTHER_LANGUAGES
+                .iter()
+                .any(|it| extension == Some(OsStr::new(it)));
+            other || read.stage == Stage::Compile && !is_for_linker(word)
+        };
+        let mut files = files.iter();
+        match files.find(is_other) {
+            Some(file) if read.stage != Stage::PassOn => {
+                Err(CcError::Language { file: file.into() })
+            }
+            _ => Ok(read),
+        }
     }
 
     /// Refuses what would leave a source's globals private.
@@ -318,6 +351,21 @@ mod tests {
             assert_eq!(error.exit_code(), 2);
         }
         assert!(Words::read(&["-o".into()]).is_err());
+        for line in ["-c a.c b.txt", "a.c b.f90", "-c a.c b"] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let read = Words::read(&words);
+            match line.ends_with(" b") {
+                true => assert!(
+                    read.is_ok(),
+                    "a file for the linker is passed over, as ever"
+                ),
+                false => {
+                    let error = read.unwrap_err();
+                    assert!(error.to_string().starts_with("compiling b."), "{error}");
+                    assert_eq!(error.exit_code(), 2);
+                }
+            }
+        }
         for (line, option) in [
             ("-c a.f", "-c: no source"),
             ("@options a.c", "@options: "),

@@ -97,6 +97,12 @@ impl ThreadSync {
         self.own_messages(out);
     }
 
+    /// How many threads that were started on this node have not ended.
+    pub fn running(&self) -> usize {
+        let on = |run: &&Run| matches!(run, Run::On(true, _));
+        self.started.all.values().filter(on).count()
+    }
+
     /// Whether the program that starts threads has ended.
     pub fn has_left(&self) -> bool {
         self.started.has_left

@@ -1,0 +1,182 @@
+//! Calls about signals: those by which faults of shared memory come stay open and dhole's, and
+//! what a call of the system reads or writes goes through a private copy.
+
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::{sigaction, sigset_t};
+
+use crate::failure::refused;
+
+/// Whether faults come by SIGSEGV, too: where the system refuses `userfaultfd`.
+static TAKES_SEGV: AtomicBool = AtomicBool::new(false);
+
+/// The run has begun, and handles its signals.
+pub(crate) fn begin() {
+    let mut current = MaybeUninit::<sigaction>::zeroed();
+    // SAFETY: zeros are such a structure, which the call fills in.
+    let current = unsafe {
+        libc::sigaction(libc::SIGSEGV, std::ptr::null(), current.as_mut_ptr());
+        current.assume_init()
+    };
+    TAKES_SEGV.store(current.sa_sigaction != libc::SIG_DFL, Ordering::SeqCst);
+}
+
+/// A copy of a set without the signals of faults: a thread that blocks one of them dies of its next
+/// fault.
+///
+/// # Safety
+/// The pointer is a set.
+unsafe fn open(set: *const sigset_t) -> sigset_t {
+    // SAFETY: the caller's; the copy is this function's own.
+    unsafe {
+        let mut own = set.read();
+        for signal in [libc::SIGBUS, libc::SIGSEGV, libc::SIGTRAP] {
+            libc::sigdelset(&raw mut own, signal);
+        }
+        own
+    }
+}
+
+type Mask = unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+
+/// # Safety
+/// As of `pthread_sigmask`.
+unsafe fn mask(real: Mask, how: c_int, set: *const sigset_t, old: *mut sigset_t) -> c_int {
+    let mut before = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: the caller's: sets, or null; the copies are this function's own.
+    unsafe {
+        let own = (!set.is_null()).then(|| open(set));
+        let own = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let done = real(how, own, before.as_mut_ptr());
+        if done == 0 && !old.is_null() {
+            old.write(before.assume_init());
+        }
+        done
+    }
+}
+
+/// `pthread_sigmask`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_pthread_sigmask(
+    how: c_int,
+    set: *const sigset_t,
+    old: *mut sigset_t,
+) -> c_int {
+    // SAFETY: the caller's, here and below as of the function in the C library.
+    unsafe { mask(libc::pthread_sigmask, how, set, old) }
+}
+
+/// `sigprocmask`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigprocmask(
+    how: c_int,
+    set: *const sigset_t,
+    old: *mut sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { mask(libc::sigprocmask, how, set, old) }
+}
+
+/// `sigsuspend`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigsuspend(set: *const sigset_t) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let own = open(set);
+        libc::sigsuspend(&raw const own)
+    }
+}
+
+/// `sigwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigwait(set: *const sigset_t, into: *mut c_int) -> c_int {
+    let mut signal = 0;
+    // SAFETY: as above.
+    unsafe {
+        let own = open(set);
+        let done = libc::sigwait(&raw const own, &raw mut signal);
+        if done == 0 {
+            into.write(signal);
+        }
+        done
+    }
+}
+
+/// Whether a signal is dhole's: -1 with words then.
+fn is_taken(signal: c_int) -> bool {
+    let segv = signal == libc::SIGSEGV && TAKES_SEGV.load(Ordering::SeqCst);
+    let is = segv || [libc::SIGBUS, libc::SIGTRAP].contains(&signal);
+    if is {
+        let why = format!("handling signal {signal}: faults of shared memory come by it");
+        refused(&why, libc::EINVAL);
+    }
+    is
+}
+
+/// `sigaction`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigaction(
+    signal: c_int,
+    action: *const sigaction,
+    old: *mut sigaction,
+) -> c_int {
+    if !action.is_null() && is_taken(signal) {
+        return -1;
+    }
+    let mut before = MaybeUninit::<sigaction>::zeroed();
+    // SAFETY: as above; the copies are this function's own.
+    unsafe {
+        let own = (!action.is_null()).then(|| {
+            let mut own = action.read();
+            own.sa_mask = open(&raw const own.sa_mask);
+            if crate::stacks::is_wanted() {
+                // The kernel cannot fault in the stack on which it puts the handler's frame.
+                own.sa_flags |= libc::SA_ONSTACK;
+            }
+            own
+        });
+        let own = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let done = libc::sigaction(signal, own, before.as_mut_ptr());
+        if done == 0 && !old.is_null() {
+            old.write(before.assume_init());
+        }
+        done
+    }
+}
+
+/// `signal`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_signal(signal: c_int, handler: *const c_void) -> *const c_void {
+    let failed = std::ptr::without_provenance(libc::SIG_ERR);
+    let mut action = MaybeUninit::<sigaction>::zeroed();
+    let mut before = MaybeUninit::<sigaction>::zeroed();
+    // SAFETY: as above; zeros are such a structure, with an empty mask.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = handler.expose_provenance();
+        (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;
+        match dh_sigaction(signal, action.as_ptr(), before.as_mut_ptr()) {
+            0 => std::ptr::with_exposed_provenance(before.assume_init().sa_sigaction),
+            _ => failed,
+        }
+    }
+}
+
+/// `nanosleep`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_nanosleep(
+    time: *const libc::timespec,
+    left: *mut libc::timespec,
+) -> c_int {
+    // SAFETY: as above; the copies are this function's own.
+    unsafe {
+        let own = time.read();
+        let mut rest = own;
+        let done = libc::nanosleep(&raw const own, &raw mut rest);
+        if done != 0 && !left.is_null() {
+            left.write(rest);
+        }
+        done
+    }
+}

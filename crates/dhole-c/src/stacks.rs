@@ -1,0 +1,268 @@
+//! Stacks of the program in shared memory (`dhole cc --shared-stacks`): a local variable whose
+//! address a thread hands to another one is there on all nodes.
+//!
+//! Only the program's own code runs on such a stack. A call of anything else goes through
+//! `dhole_on_private_stack`, which runs it on the stack that the system gave the thread: this
+//! library and the C library hold locks that a fault would need. Faults of the stack itself are
+//! handled on an alternate stack (`sigaltstack`).
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use crate::failure::fatal;
+use crate::heap;
+
+/// Bytes of a stack: what a main thread usually has. Only the pages that are used exist.
+const BYTES: usize = 8 << 20;
+/// Bytes at its end that no access reaches: an overflow ends the process.
+const GUARD: usize = 16 * PAGE;
+/// Bytes at its beginning that are no frame's: so many are copied as arguments of a call.
+const ABOVE: usize = 4096;
+const PAGE: usize = 4096;
+/// Bytes of an alternate stack.
+const ALTERNATE: usize = 1 << 20;
+
+std::arch::global_asm!(
+    // Where the private stack of a thread is free, while it runs on a shared one; and where the
+    // frame of the shared stack is that has left it.
+    ".pushsection .tbss, \"awT\", @nobits",
+    ".balign 8",
+    ".type dhole_private_stack, @object",
+    "dhole_private_stack: .zero 8",
+    ".type dhole_shared_frame, @object",
+    "dhole_shared_frame: .zero 8",
+    ".popsection",
+    // Calls what r11 names, with all arguments as they are. Shared memory lies from 2 << 44 on: from
+    // another stack the call goes on directly.
+    ".pushsection .text.dhole_stacks, \"ax\", @progbits",
+    ".globl dhole_on_private_stack",
+    ".type dhole_on_private_stack, @function",
+    "dhole_on_private_stack:",
+    ".cfi_startproc",
+    "mov r10, rsp",
+    "shr r10, 44",
+    "cmp r10, 2",
+    "jne dhole_directly",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "mov fs:[dhole_shared_frame@tpoff], rbp",
+    "mov rsp, fs:[dhole_private_stack@tpoff]",
+    // Arguments behind the sixth lie on the stack. Their number is unknown: 1 KiB is copied.
+    "sub rsp, 1040",
+    "mov [rsp + 1024], rax",
+    "mov rax, 128",
+    "1: mov r10, [rbp + rax * 8 + 8]",
+    "mov [rsp + rax * 8 - 8], r10",
+    "dec rax",
+    "jnz 1b",
+    "mov rax, [rsp + 1024]",
+    "call r11",
+    ".globl dhole_switched",
+    "dhole_switched:",
+    "mov rsp, rbp",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size dhole_on_private_stack, . - dhole_on_private_stack",
+    "dhole_directly:",
+    ".cfi_startproc",
+    "jmp r11",
+    ".cfi_endproc",
+    // Calls the function rsi with rdx on the shared stack that ends at rdi.
+    ".globl dhole_on_shared_stack",
+    ".type dhole_on_shared_stack, @function",
+    "dhole_on_shared_stack:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push fs:[dhole_private_stack@tpoff]",
+    "sub rsp, 8",
+    "mov fs:[dhole_private_stack@tpoff], rsp",
+    "mov rsp, rdi",
+    "mov rdi, rdx",
+    "call rsi",
+    "mov r10, [rbp - 8]",
+    "mov fs:[dhole_private_stack@tpoff], r10",
+    "mov rsp, rbp",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    // Where the frame of the shared stack is that this call has left.
+    "dhole_frame:",
+    "mov rax, fs:[dhole_shared_frame@tpoff]",
+    "ret",
+    ".size dhole_on_shared_stack, . - dhole_on_shared_stack",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn dhole_on_shared_stack(top: usize, run: extern "C" fn(*mut c_void), with: *mut c_void);
+    safe fn dhole_frame() -> usize;
+    /// Its address is 1 where the program was linked so.
+    static __dhole_shared_stacks: u8;
+}
+
+/// Whether the program's threads have their stacks in shared memory.
+pub(crate) fn is_wanted() -> bool {
+    (&raw const __dhole_shared_stacks).addr() == 1
+}
+
+/// Stacks of threads that have ended.
+static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The lowest address of the shared stack that this thread uses; 0 is none.
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A stack in shared memory, until this is dropped.
+struct Stack(usize);
+
+impl Stack {
+    fn new() -> Option<Stack> {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.or_else(|| {
+            let start = heap::pages(BYTES)?;
+            let guard = std::ptr::with_exposed_provenance_mut(start);
+            // SAFETY: the first pages of what was just allocated, which only this process closes.
+            unsafe { libc::mprotect(guard, GUARD, libc::PROT_NONE) };
+            Some(start)
+        })
+        .map(Stack)
+    }
+
+    fn top(&self) -> usize {
+        self.0 + BYTES - ABOVE
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        FREE.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(self.0);
+    }
+}
+
+/// An alternate stack of this thread, until this is dropped.
+struct Alternate(*mut c_void);
+
+impl Alternate {
+    fn new() -> Option<Alternate> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: at an address of the system's choice; the stack is given to this thread alone.
+        unsafe {
+            let at = libc::mmap(std::ptr::null_mut(), ALTERNATE, protection, flags, -1, 0);
+            let stack = libc::stack_t {
+                ss_sp: at,
+                ss_flags: 0,
+                ss_size: ALTERNATE,
+            };
+            let is_set = at != libc::MAP_FAILED
+                && libc::sigaltstack(&raw const stack, std::ptr::null_mut()) == 0;
+            is_set.then_some(Alternate(at))
+        }
+    }
+}
+
+impl Drop for Alternate {
+    fn drop(&mut self) {
+        let none = libc::stack_t {
+            ss_sp: std::ptr::null_mut(),
+            ss_flags: libc::SS_DISABLE,
+            ss_size: 0,
+        };
+        // SAFETY: no handler runs on it: this thread is here.
+        unsafe {
+            libc::sigaltstack(&raw const none, std::ptr::null_mut());
+            libc::munmap(self.0, ALTERNATE);
+        }
+    }
+}
+
+/// What a thread runs on a shared stack, and what came of it.
+struct Call<F, R> {
+    run: Option<F>,
+    came: Option<Result<R, Box<dyn Any + Send>>>,
+}
+
+extern "C" fn called<F: FnOnce() -> R, R>(call: *mut c_void) {
+    // SAFETY: `on_shared` waits for this, and lends it nobody else.
+    let call = unsafe { &mut *call.cast::<Call<F, R>>() };
+    if let Some(run) = call.run.take() {
+        call.came = Some(catch_unwind(AssertUnwindSafe(run)));
+    }
+}
+
+/// Runs the program's code, on a stack in shared memory where the program was linked so.
+pub(crate) fn on_shared<F: FnOnce() -> R, R>(run: F) -> R {
+    if !is_wanted() || OWN.get() != 0 {
+        return run();
+    }
+    let (Some(stack), Some(_alternate)) = (Stack::new(), Alternate::new()) else {
+        fatal(&"a stack of 8 MiB in shared memory cannot be had");
+    };
+    OWN.set(stack.0);
+    let mut call = Call {
+        run: Some(run),
+        came: None,
+    };
+    // SAFETY: the stack is this thread's until it is dropped, and its end is aligned by 16. The
+    // call is lent to `called`, of the same types.
+    unsafe { dhole_on_shared_stack(stack.top(), called::<F, R>, (&raw mut call).cast()) };
+    OWN.set(0);
+    match call.came {
+        Some(Ok(value)) => value,
+        Some(Err(unwound)) => resume_unwind(unwound),
+        None => unreachable!("it was called"),
+    }
+}
+
+/// The part of this thread's shared stack that is used, as bytes; and where it begins.
+fn used() -> Option<(usize, Vec<u8>)> {
+    let stack = match OWN.get() {
+        0 => return None,
+        start => start..start + BYTES,
+    };
+    let from = dhole_frame();
+    if !stack.contains(&from) {
+        return None;
+    }
+    let mut bytes = vec![0; stack.end - from];
+    let place = std::ptr::with_exposed_provenance::<u8>(from);
+    // SAFETY: this thread's own stack, from the frame on that has called this library.
+    unsafe { std::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), bytes.len()) };
+    Some((from, bytes))
+}
+
+/// `fork`, of which the child gets a private copy of this thread's shared stack.
+pub(crate) fn fork() -> libc::pid_t {
+    let used = used();
+    // SAFETY: it takes nothing. The child uses of this process what follows, and what its caller
+    // says.
+    let child = unsafe { libc::fork() };
+    if let (0, Some((from, bytes))) = (child, used) {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+        let at = std::ptr::with_exposed_provenance_mut(OWN.get());
+        // SAFETY: the child has nothing there, for views are not inherited; it is as large.
+        unsafe {
+            libc::mmap(at, BYTES, protection, flags, -1, 0);
+            let place = std::ptr::with_exposed_provenance_mut::<u8>(from);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+        }
+    }
+    child
+}

@@ -1,0 +1,154 @@
+//! How programs end, and what becomes of mistakes.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::{built, checked, command, lines, run_in, text};
+
+/// The program, with the stacks that the system gives and with shared ones.
+fn programs() -> [&'static Path; 2] {
+    static BUILT: [OnceLock<PathBuf>; 2] = [const { OnceLock::new() }; 2];
+    let options: [&[&str]; 2] = [&["-g", "-pthread"], &["-g", "-pthread", "--shared-stacks"]];
+    [0, 1].map(|kind| built(&BUILT[kind], "ending", options[kind]))
+}
+
+/// A case ends with this exit code, these lines on standard output, and these words on standard
+/// error.
+#[track_caller]
+fn ends(case: &str, code: i32, expected: &[&str], words: &[&str]) {
+    for program in programs() {
+        let output = run_in("node", program, 2, &[case]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{case}: {said}");
+        assert_eq!(lines(&output), expected, "{case}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{case}: {word}: {said}");
+        }
+    }
+}
+
+#[test]
+fn exit_of_any_thread_ends_the_run_with_its_code() {
+    ends("exit0", 0, &["at exit 1", "leaving"], &[]);
+    for program in programs() {
+        let output = run_in("node", program, 2, &["exit5"]);
+        assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("leaving\n"));
+    }
+}
+
+#[test]
+fn a_program_that_returns_ends_threads_that_never_end() {
+    ends("pool", 4, &["main ends"], &[]);
+}
+
+#[test]
+fn pthread_exit_of_main_waits_for_all_threads() {
+    ends("pexit", 0, &["late 1"], &[]);
+}
+
+#[test]
+fn a_deadlock_is_told_with_functions_files_and_lines() {
+    let lock = [
+        "a deadlock: ",
+        " at ab, ending.c:",
+        " at ba, ending.c:",
+        "told: locking 0x",
+    ];
+    ends("deadlock", 128 + 6, &[], &lock);
+}
+
+#[test]
+fn signals_of_faults_stay_open_and_dhole_s() {
+    ends("mask", 0, &["4000", "masked 0 0", "masked 0 0"], &[]);
+    let refused = "0 1 -1 handling signal 7: faults of shared memory come by it";
+    ends("signal", 0, &[refused, "1"], &[]);
+}
+
+#[test]
+fn a_child_of_fork_allocates_exits_executes_and_returns() {
+    let expected = ["child 7", "exec 0", "from exec", "late 1", "return 6"];
+    ends("fork", 0, &expected, &[]);
+}
+
+#[test]
+fn what_is_freed_wrongly_is_named_with_the_line_of_the_program() {
+    let freed = [
+        "told: freeing 0x20",
+        " at main, ending.c:",
+        "were freed before, on node 0 at main",
+    ];
+    ends("twice", 128 + 6, &[], &freed);
+    ends(
+        "const",
+        128 + 6,
+        &[],
+        &["is a constant or a function of the program"],
+    );
+    ends("global", 128 + 6, &[], &["no block begins there"]);
+    let [private, shared] = programs();
+    for (program, words) in [
+        (private, "is on the stack of this thread"),
+        (shared, "no block begins"),
+    ] {
+        let output = run_in("node", program, 2, &["stack"]);
+        assert!(
+            text(&output.stderr).contains(words),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    ends(
+        "unlock",
+        128 + 6,
+        &[],
+        &["this thread has locked it already", "ending.c:"],
+    );
+}
+
+#[test]
+fn crashes_and_endless_recursions_end_all_processes() {
+    for case in ["crash", "recurse"] {
+        ends(case, 128 + 11, &[], &["node 1 was ended by signal 11"]);
+    }
+    ends(
+        "recursemain",
+        128 + 11,
+        &[],
+        &["node 0 was ended by signal 11"],
+    );
+    ends("abort", 128 + 6, &[], &["node 1 was ended by signal 6"]);
+    let none = ["(nil) Cannot allocate memory", "Cannot allocate memory"];
+    ends("huge", 0, &none, &[]);
+    // The address is that of the program's pointer.
+    let nothing = [
+        "error: writing memory at 0x20",
+        "on node 0: nothing is allocated there",
+        "told: ",
+    ];
+    ends("wild", 70, &[], &nothing);
+}
+
+#[test]
+fn own_names_allocate_fetch_and_count() {
+    let expected = ["stride 4096 chunk 1 apart 128 fetch 0 stats 0"];
+    ends("dh", 0, &expected, &["node 0: 0 read faults in 0 us"]);
+}
+
+#[test]
+fn programs_that_hand_out_addresses_of_locals_print_what_they_print_without_dhole() {
+    static BUILT: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
+    for (place, name) in ["pipeline", "words", "stencil"].into_iter().enumerate() {
+        let program = built(&BUILT[place], name, &["-pthread", "--shared-stacks", "-lm"]);
+        crate::is_as_without_dhole(program, name);
+    }
+}
+
+#[test]
+fn stacks_are_shared_where_faults_are_caught_by_mprotect_too() {
+    let [_, shared] = programs();
+    for case in ["mask", "fork"] {
+        let mut command = command("node", shared, 2, &[case]);
+        checked(command.env("DHOLE_FAULTS", "mprotect").output().unwrap());
+    }
+}
