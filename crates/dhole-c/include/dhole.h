@@ -35,8 +35,8 @@ void *dh_aligned_alloc(size_t align, size_t bytes);
 void *dh_valloc(size_t bytes);
 void dh_free(void *block);
 
-/* So many blocks of one size that this thread allocates, one after the other, are one unit that moves
- * between nodes, as far as they fit on a page. Returns the number before, which is 1 at first. */
+/* So many blocks of one size that this thread allocates, one after the other, are one unit that
+ * moves between nodes, as far as they fit on a page. Returns the number before, which is 1 at first. */
 size_t dh_chunk(size_t blocks);
 /* An array of zeros whose elements lie on pages of their own, `*stride` bytes apart. One block for
  * dh_free. */
@@ -85,8 +85,8 @@ void dh_pause(void);
 
 /* Prints what this node has counted: accesses that waited, messages. 0, or -1. */
 int dh_stats(FILE *file);
-/* Has a function called with words before the process ends because of a mistake of the program's, or
- * because an access to memory cannot be made; in that case in a handler of a signal. */
+/* Has a function called with words before the process ends because of a mistake of the program's,
+ * or because an access to memory cannot be made; in that case in a handler of a signal. */
 void dh_on_error(void (*told)(const char *words));
 
 /* Microseconds of a clock of this machine. */

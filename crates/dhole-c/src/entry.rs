@@ -7,7 +7,7 @@ use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
 use dhole::{Config, Worker};
 
 use crate::heap::{BASE, VIEWS};
-use crate::{exit, failure, globals, heap, signals, stacks, threads};
+use crate::{ending, exit, failure, globals, heap, signals, stacks, threads};
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         memory = memory.with_alternate_stacks();
     }
     on_failed_access(|error| {
-        exit::ends_quietly();
+        ending::end_quietly();
         failure::tell(&error.to_string());
     });
     let run = Config::nodes(1).memory(memory).run(|w| {
@@ -77,7 +77,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
     match run {
         Ok(run) => run.value,
         // The others have ended before this one.
-        Err(_) if exit::ending().is_some() => exit::ending().unwrap_or_default(),
+        Err(_) if ending::code().is_some() => ending::code().unwrap_or_default(),
         Err(error) => {
             eprintln!("error: {error}");
             1

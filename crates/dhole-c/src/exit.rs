@@ -7,12 +7,14 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use dhole::NodeId;
 use dhole::memory::threads;
+
+use crate::ending::{self, end_process};
 
 /// What unwinds the program's `main` after a call of `exit`.
 struct Exit(c_int);
@@ -24,10 +26,6 @@ thread_local! {
 
 /// What is called when the program ends, the last first.
 static AT_EXIT: Mutex<Vec<extern "C-unwind" fn()>> = Mutex::new(Vec::new());
-
-/// The exit code with which the run ends at once, and [`ENDS`] beside it.
-static ENDING: AtomicU64 = AtomicU64::new(0);
-const ENDS: u64 = 1 << 32;
 
 /// This is the process of a child of `fork`.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
@@ -52,7 +50,7 @@ pub(crate) fn serve(entry: u64, argument: u64) -> Option<u64> {
             Some(threads::running().map_or(0, |running| running.saturating_sub(1) as u64))
         }
         entry::PREPARE => {
-            ENDING.store(ENDS | argument, Ordering::SeqCst);
+            ending::prepare(argument as c_int);
             Some(0)
         }
         entry::AT_EXIT => Some(run_at_exit(argument as c_int) as u64),
@@ -100,33 +98,6 @@ fn end_run(code: c_int) -> ! {
         }
     }
     end_process(code)
-}
-
-/// Where the run ends at once, this process does.
-pub(crate) fn ends_quietly() {
-    if let Some(code) = ending() {
-        end_process(code);
-    }
-}
-
-/// The exit code with which the run ends at once, if it does.
-pub(crate) fn ending() -> Option<c_int> {
-    let ending = ENDING.load(Ordering::SeqCst);
-    (ending & ENDS != 0).then_some(ending as u32 as c_int)
-}
-
-/// Writes what has been printed on all files, also those that other threads use now, and ends the
-/// process.
-fn end_process(code: c_int) -> ! {
-    unsafe extern "C" {
-        /// What the C library does itself at the end of a process.
-        fn _IO_cleanup() -> c_int;
-    }
-    // SAFETY: they take nothing, and a number. The first one waits for no lock of a file.
-    unsafe {
-        _IO_cleanup();
-        libc::_exit(code)
-    }
 }
 
 fn run_at_exit(mut code: c_int) -> c_int {
@@ -186,7 +157,7 @@ fn is_child() -> bool {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
     let code = code & 0xff;
-    if is_child() || ending().is_some() || threads::node().is_err() {
+    if is_child() || ending::code().is_some() || threads::node().is_err() {
         end_process(code);
     }
     if IS_MAIN.get() {

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{exit, site};
+use crate::{ending, site};
 
 thread_local! {
     /// What this thread was refused last.
@@ -45,7 +45,7 @@ pub(crate) fn tell(words: &str) {
 
 /// A mistake of the program after which it cannot go on.
 pub(crate) fn fatal(why: &dyn Display) -> ! {
-    exit::ends_quietly();
+    ending::end_quietly();
     let words = site::in_words(&why.to_string());
     tell(&words);
     let words = format!("error: {words}\n");

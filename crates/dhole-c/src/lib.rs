@@ -25,6 +25,7 @@
 //! | `stacks` | stacks of the program in shared memory |
 //! | `site` | where in the program a function was called |
 //! | `stats` | what the node has counted |
+//! | `ending` | the end of this process, where all end at once |
 //! | `exit` | how a program ends |
 //! | `failure` | words about what cannot be done |
 //!
@@ -37,6 +38,7 @@
 
 mod bounce;
 mod c11;
+mod ending;
 mod entry;
 mod exit;
 mod failure;

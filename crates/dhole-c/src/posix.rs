@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use dhole::CallSite;
 use dhole::memory::sync;
 use dhole::memory::threads::ThreadError;
 use dhole::memory::threads::{self, ThreadId};
@@ -17,12 +16,6 @@ use crate::failure::{fatal, set_errno};
 use crate::site;
 use crate::sync::{key, must};
 use crate::threads::{Entry, next_node, start};
-
-pub(crate) const SITE: CallSite = CallSite {
-    file: "C",
-    line: 0,
-    column: 0,
-};
 
 thread_local! {
     /// How often more than once this thread has locked a mutex.
@@ -169,7 +162,7 @@ pub(crate) fn unlock(mutex: *const c_void) -> c_int {
 /// # Safety
 /// The pointer is a mutex.
 pub(crate) unsafe fn try_lock(mutex: *const c_void) -> c_int {
-    match sync::try_lock(key(mutex), SITE) {
+    match sync::try_lock(key(mutex), site::UNKNOWN) {
         Ok(true) | Err(ThreadError::NoNode) => 0,
         Ok(false) => libc::EBUSY,
         // SAFETY: the caller's.
@@ -231,7 +224,7 @@ pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) ->
 /// `pthread_spin_trylock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_spin_trylock(lock: *mut c_void) -> c_int {
-    match sync::try_lock(key(lock), SITE) {
+    match sync::try_lock(key(lock), site::UNKNOWN) {
         Ok(true) => 0,
         Ok(false) | Err(ThreadError::Sync(ThreadRefusal::Held(_))) => libc::EBUSY,
         Err(why) => fatal(&format!("trying to lock {lock:p}: {why}")),
@@ -462,7 +455,11 @@ pub unsafe extern "C-unwind" fn dh_pthread_once(
     if number.load(Ordering::SeqCst) == DONE {
         return 0;
     }
-    must(sync::lock(key(control), SITE), &"running once", control);
+    must(
+        sync::lock(key(control), site::UNKNOWN),
+        &"running once",
+        control,
+    );
     if number.load(Ordering::SeqCst) != DONE {
         // SAFETY: the caller's.
         unsafe { run() };

@@ -53,6 +53,13 @@ with_caller! {
     "dh_thrd_join" in "rdx",
 }
 
+/// A place in the program that nobody has named.
+pub(crate) const UNKNOWN: CallSite = CallSite {
+    file: "C",
+    line: 0,
+    column: 0,
+};
+
 /// Return addresses that have waited, by their words.
 static KNOWN: Mutex<BTreeMap<usize, &'static str>> = Mutex::new(BTreeMap::new());
 

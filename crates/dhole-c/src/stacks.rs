@@ -35,8 +35,8 @@ std::arch::global_asm!(
     ".type dhole_shared_frame, @object",
     "dhole_shared_frame: .zero 8",
     ".popsection",
-    // Calls what r11 names, with all arguments as they are. Shared memory lies from 2 << 44 on: from
-    // another stack the call goes on directly.
+    // Calls what r11 names, with all arguments as they are. Shared memory lies from 2 << 44 on:
+    // from another stack the call goes on directly.
     ".pushsection .text.dhole_stacks, \"ax\", @progbits",
     ".globl dhole_on_private_stack",
     ".type dhole_on_private_stack, @function",

@@ -106,7 +106,7 @@ pub unsafe extern "C" fn dh_start(node: c_int, entry: Option<Entry>, argument: *
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_join(thread: u64, value: *mut *mut c_void) -> c_int {
     // SAFETY: the caller's.
-    unsafe { join(thread, value, crate::posix::SITE) }
+    unsafe { join(thread, value, crate::site::UNKNOWN) }
 }
 
 /// As [`dh_join`], called there.

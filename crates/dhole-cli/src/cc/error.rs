@@ -60,8 +60,8 @@ pub enum CcError {
     },
     /// Variables that no node could share.
     #[error(
-        "sharing the globals of {file}: variables in section {section} cannot be shared: leave them in .data or .bss \
-         (no attribute `section`), or make them thread-local or constant"
+        "sharing the globals of {file}: variables in section {section} cannot be shared: leave \
+         them in .data or .bss (no attribute `section`), or make them thread-local or constant"
     )]
     Section {
         /// The object file.
@@ -71,7 +71,8 @@ pub enum CcError {
     },
     /// A part of dhole is not there.
     #[error(
-        "looking for {what}: it is not in any of {places}: `cargo build --release` makes it, DHOLE_C names it"
+        "looking for {what}: it is not in any of {places}: `cargo build --release` makes it, \
+         DHOLE_C names it"
     )]
     Missing {
         /// The file.

@@ -1,5 +1,5 @@
-//! Programs whose stacks are shared: what the program's own code calls that is not its own runs on a
-//! private stack. So the linker has each such call go through a few instructions.
+//! Programs whose stacks are shared: what the program's own code calls that is not its own runs on
+//! a private stack. So the linker has each such call go through a few instructions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -50,8 +50,8 @@ pub use started::MOST_STARTED;
 /// Most threads of a node that wait at once.
 pub const MOST_WAITING: usize = 4096;
 
-/// Most locks that a node uses or manages, and as many barriers, conditions and semaphores. One that
-/// is as it was before its first use is not among them.
+/// Most locks that a node uses or manages, and as many barriers, conditions and semaphores. One
+/// that is as it was before its first use is not among them.
 pub const MOST_KEYS: usize = 1 << 22;
 
 /// As many locks and barriers a node keeps before it first looks for those that it may forget.

@@ -60,8 +60,8 @@ impl ThreadSync {
     /// Adds to a semaphore.
     ///
     /// # Errors
-    /// [`ThreadRefusal::Full`], where this node manages it. Nobody waits for another manager's word:
-    /// one that has no room ends the run.
+    /// [`ThreadRefusal::Full`], where this node manages it. Nobody waits for another manager's
+    /// word: one that has no room ends the run.
     pub fn post(
         &mut self,
         key: u64,
