@@ -52,6 +52,16 @@ pub enum Granularity {
     Page,
 }
 
+/// How a program reads many rows of other nodes.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Reads {
+    /// Each access waits for its row.
+    #[default]
+    Each,
+    /// All rows are fetched in one round of messages before the first is read.
+    Round,
+}
+
 /// How rows are cut into minipages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut {

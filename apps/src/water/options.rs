@@ -7,7 +7,7 @@ use super::model::CUTOFF;
 use super::problem::{Problem, Record, System};
 use super::spatial::grid::Grid;
 use crate::options::{BadInput, Common, switch};
-use crate::raw::{Cut, Granularity, Share};
+use crate::raw::{Cut, Granularity, Reads, Share};
 
 /// The command line of `water-nsquared`.
 #[derive(Parser, Clone, Debug)]
@@ -36,6 +36,10 @@ pub struct NsquaredOptions {
     /// What is a minipage of raw memory: what is allocated, or each page
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
     pub granularity: Granularity,
+
+    /// How records of other nodes are read in raw memory
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Reads::Each)]
+    pub reads: Reads,
 
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
@@ -117,6 +121,7 @@ impl NsquaredOptions {
         self.share.check(&[
             ("chunk", self.chunk != 1),
             ("granularity", self.granularity != Granularity::Allocation),
+            ("reads", self.reads != Reads::Each),
         ])?;
         let problem = self
             .physics
@@ -134,6 +139,7 @@ impl NsquaredOptions {
         };
         Ok(Problem {
             cut: Some(cut),
+            reads: self.reads,
             ..problem
         })
     }

@@ -4,7 +4,7 @@ use super::model::{
     CUTOFF, DENSITY, LARGEST_CUTOFF, MASSES, MOLECULE_MASS, TIME_STEP, UNIT_MASS_G,
 };
 pub use crate::options::Record;
-use crate::raw::Cut;
+use crate::raw::{Cut, Reads};
 use crate::vector::Vector;
 
 /// The parameters of a run.
@@ -27,6 +27,8 @@ pub struct Problem {
     pub record: Record,
     /// How records are cut into minipages of raw memory, if they lie there.
     pub cut: Option<Cut>,
+    /// How records of other nodes are read there.
+    pub reads: Reads,
 }
 
 impl Problem {
@@ -40,6 +42,7 @@ impl Problem {
             prefetch: true,
             record: Record::Split,
             cut: None,
+            reads: Reads::Each,
         }
     }
 }

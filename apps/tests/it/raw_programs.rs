@@ -2,7 +2,7 @@
 //! many views as the paper says, and messages that their words derive.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use apps::raw::{Cut, Element, Granularity};
+use apps::raw::{Cut, Element, Granularity, Reads};
 use apps::solve::Steps;
 use apps::tsp::{self, Instance, Pooled};
 use apps::water::{self, Record, nsquared};
@@ -163,6 +163,33 @@ fn water_over_records_in_memory_moves_as_the_sequential_one_and_chunks_fault_les
         faults[1..].iter().all(|less| *less < faults[0]),
         "{faults:?}"
     );
+}
+
+#[test]
+fn water_that_fetches_records_in_rounds_waits_once_for_each() {
+    let alone = |reads: Reads| water::Problem {
+        record: Record::Splash,
+        reads,
+        ..water::Problem::new(24, 2, 1)
+    };
+    let [each, round] = [Reads::Each, Reads::Round].map(|reads| {
+        let problem = alone(reads);
+        let program = |w: &mut dhole::Worker<'_>| {
+            nsquared::memory::run(w, (&problem, Cut::ROWS), None, |_| ())
+        };
+        let simulated = over_memory(2).simulate(Settings::fixed_cost(2), program);
+        let run = simulated.unwrap();
+        (run.value.end, run.report.total())
+    });
+    assert_eq!(each.0, round.0);
+    // Records that come by a read: those of the other node, in each of five rounds on each node.
+    let rounds = 2 * (1 + 2 * 2);
+    assert!(each.1.raw_read_faults >= 12 * rounds);
+    // Beside a round it faults for the forces, which each adds to the other's records.
+    let fewer = each.1.raw_read_faults - round.1.raw_read_faults;
+    assert!(fewer >= 11 * rounds, "{fewer}");
+    let data = dhole::MessageKind::MemoryData;
+    assert!(round.1.sent(data) <= each.1.sent(data) + rounds);
 }
 
 #[test]

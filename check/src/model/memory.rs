@@ -6,6 +6,7 @@
 //! a machine does anything before it.
 
 mod explore;
+mod fetching;
 mod findings;
 mod holding;
 
@@ -39,6 +40,8 @@ pub enum MemoryOp {
     Write(usize),
     /// Asks for a copy to read, and does not wait.
     Prefetch(usize),
+    /// Fetches a copy to read, of a round of one, and waits.
+    Fetch(usize),
     /// Sends all others a copy.
     Push(usize),
     /// Frees it.
@@ -413,6 +416,9 @@ impl Step<'_> {
         let op = self.model.nodes[at][number][done];
         let of = minipage(op);
         let address = self.model.address(of);
+        if let (MemoryOp::Fetch(_), Phase::Woken { .. }) = (op, phase) {
+            return self.opens(at, number);
+        }
         if let Phase::Woken { asked } = phase {
             let state = self.moment.nodes[at].machine.state(address);
             let gone = state == RequestState::Gone;
@@ -454,6 +460,7 @@ impl Step<'_> {
                 });
                 self.over(at, number);
             }
+            MemoryOp::Fetch(_) => self.fetches(at, number),
             MemoryOp::Push(_) => {
                 self.at(at, |node, out| node.machine.push(address, out));
                 self.over(at, number);
@@ -544,6 +551,7 @@ fn minipage(op: MemoryOp) -> usize {
         MemoryOp::Read(of)
         | MemoryOp::Write(of)
         | MemoryOp::Prefetch(of)
+        | MemoryOp::Fetch(of)
         | MemoryOp::Push(of)
         | MemoryOp::Free(of)
         | MemoryOp::Hold(of, _)
@@ -676,9 +684,9 @@ impl Model for MemoryModel {
                 if goes_on {
                     actions.push(Happening::Compute(at, number, true));
                 }
-                let holds = matches!(op, MemoryOp::Hold(..));
+                let at_once = matches!(op, MemoryOp::Hold(..) | MemoryOp::Fetch(_));
                 let is_woken = matches!(thread.phase, Phase::Woken { .. });
-                if goes_on && is_woken && !thread.slow && !holds {
+                if goes_on && is_woken && !thread.slow && !at_once {
                     actions.push(Happening::Compute(at, number, false));
                 }
             }
@@ -736,6 +744,7 @@ impl Model for MemoryModel {
                     |it, m| it.shows(m, MemorySight::FreeAgainstRequest)
                 }
                 MemorySight::HeldBack => |it, m| it.shows(m, MemorySight::HeldBack),
+                MemorySight::FetchLost => |it, m| it.shows(m, MemorySight::FetchLost),
             }
         };
         let faults = MemoryFault::ALL.into_iter();

@@ -1,7 +1,7 @@
 //! Raw memory: every run of small programs over Millipage's machines.
 
 use conformance::model::memory::MemoryOp::{
-    self, Free, Hold, Prefetch, Push, Read, Release, Write,
+    self, Fetch, Free, Hold, Prefetch, Push, Read, Release, Write,
 };
 use conformance::model::memory::{MemoryBug, MemoryFault, MemoryModel, MemorySight};
 
@@ -91,6 +91,26 @@ fn three_nodes_share_one_minipage() {
 }
 
 #[test]
+fn a_round_is_opened_when_it_has_come() {
+    let fetches: &[MemoryOp] = &[Fetch(0), Read(0)];
+    let writes: &[&[MemoryOp]] = &[&[Write(0)]];
+    let lost = [MemorySight::FetchLost];
+    sound(program(&[0], [writes, &[fetches], writes]), &lost);
+    sound(program(&[0], [writes, &[fetches, &[Read(0)]]]), &lost);
+    sound(program(&[0], [writes, &[fetches, &[Write(0)]]]), &lost);
+    sound(program(&[0], [&[], &[fetches, fetches], writes]), &lost);
+    let ahead: &[MemoryOp] = &[Prefetch(0), Fetch(0)];
+    sound(program(&[0], [writes, &[ahead], writes]), &lost);
+    let pushes: &[&[MemoryOp]] = &[&[Write(0), Push(0)]];
+    sound(program(&[0], [&[&[Read(0)]], &[fetches], pushes]), &[]);
+    let frees: &[&[MemoryOp]] = &[&[Free(0)]];
+    sound(program(&[0], [frees, &[&[Fetch(0)]], writes]), &lost);
+    let both: &[MemoryOp] = &[Fetch(0), Fetch(1), Read(1)];
+    let writes_both: &[MemoryOp] = &[Write(1), Write(0)];
+    sound(program(&[0, 1], [&[both], &[writes_both]]), &lost);
+}
+
+#[test]
 fn what_a_thread_holds_stays() {
     let writes: &[MemoryOp] = &[Hold(0, true), Release(0, true)];
     let reads: &[MemoryOp] = &[Hold(0, false), Release(0, false)];
@@ -163,6 +183,8 @@ fn planted_bugs_are_caught() {
     caught(MemoryBug::WakeOne, MemoryFault::Stuck, together);
     let holds = program(&[0], [&[&[Hold(0, false), Release(0, false)]], both]);
     caught(MemoryBug::ReleaseEarly, MemoryFault::NotAlone, holds);
+    let fetches = program(&[0], [&[&[Write(0)]], &[&[Fetch(0), Read(0)]]]);
+    caught(MemoryBug::OpenLost, MemoryFault::NotAlone, fetches);
     let frees = program(&[0], [reads, &[&[Write(0), Free(0)]]]);
     caught(MemoryBug::FreeWithCopy, MemoryFault::WrongFree, frees);
 }

@@ -375,6 +375,8 @@ pub struct Counters {
     /// Requests for a minipage that waited at its manager, because another operation on it was
     /// under way (MultiView, section 4.4).
     pub competing_requests: u64,
+    /// Requests for raw memory ahead of its use that were dropped, because too many were under way.
+    pub dropped_prefetches: u64,
     /// Nanoseconds of accesses to raw memory that faulted to read, until they could be made.
     pub raw_read_ns: u64,
     /// Nanoseconds of those that faulted to write.
@@ -473,6 +475,7 @@ impl Counters {
             (&mut since.raw_read_faults, earlier.raw_read_faults),
             (&mut since.raw_write_faults, earlier.raw_write_faults),
             (&mut since.competing_requests, earlier.competing_requests),
+            (&mut since.dropped_prefetches, earlier.dropped_prefetches),
             (&mut since.raw_read_ns, earlier.raw_read_ns),
             (&mut since.raw_write_ns, earlier.raw_write_ns),
             (&mut since.raw_call_ns, earlier.raw_call_ns),
@@ -540,6 +543,7 @@ impl Counters {
             raw_read_faults,
             raw_write_faults,
             competing_requests,
+            dropped_prefetches,
             raw_read_ns,
             raw_write_ns,
             raw_call_ns,
@@ -586,6 +590,7 @@ impl Counters {
         self.raw_read_faults += raw_read_faults;
         self.raw_write_faults += raw_write_faults;
         self.competing_requests += competing_requests;
+        self.dropped_prefetches += dropped_prefetches;
         self.raw_read_ns += raw_read_ns;
         self.raw_write_ns += raw_write_ns;
         self.raw_call_ns += raw_call_ns;

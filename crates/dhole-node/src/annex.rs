@@ -94,6 +94,8 @@ pub struct AnnexOutbox<'a> {
     pub write_faults: u64,
     /// Requests that wait for an operation that is under way.
     pub competing_requests: u64,
+    /// Requests ahead of their use that were dropped.
+    pub dropped_prefetches: u64,
     /// What a simulation charges.
     pub work: Work,
     /// The node's worker may go on.
@@ -110,6 +112,7 @@ impl<'a> AnnexOutbox<'a> {
             read_faults: 0,
             write_faults: 0,
             competing_requests: 0,
+            dropped_prefetches: 0,
             work: Work::default(),
             wakes_worker: false,
         }
@@ -122,7 +125,7 @@ impl<'a> AnnexOutbox<'a> {
 
     /// Whether nothing comes of the step: then the node need not know of it.
     pub(crate) fn is_empty(&self) -> bool {
-        let faults = self.read_faults + self.write_faults;
+        let faults = self.read_faults + self.write_faults + self.dropped_prefetches;
         self.is_silent() && !self.wakes_worker && faults == 0 && self.work == Work::default()
     }
 

@@ -34,6 +34,7 @@ impl State {
         all.raw_read_faults += sent.read_faults;
         all.raw_write_faults += sent.write_faults;
         all.competing_requests += sent.competing_requests;
+        all.dropped_prefetches += sent.dropped_prefetches;
         let work = out.work();
         work.faults += sent.work.faults;
         work.protections += sent.work.protections;

@@ -35,6 +35,7 @@
 //! # Ok::<(), dhole_protocol::memory::MinipageRefusal>(())
 //! ```
 
+mod ahead;
 mod command;
 mod hold;
 mod holder;
@@ -49,19 +50,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use dhole_model::NodeId;
 
 use crate::error::ProtocolError;
+use ahead::Waits;
 use hold::Hold;
 use manager::Managed;
 use minipage::{first_of_page, offset_of};
 use table::Table;
 
+pub use ahead::{MOST_PREFETCH_BYTES, MOST_PREFETCHES};
 pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
 pub use hold::HoldRefusal;
 pub use message::{MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
 pub use table::{MinipageRefusal, MinipageRun};
-
-/// Most requests of a node that have no thread that waits for them, and are not answered yet.
-pub const MOST_PREFETCHES: usize = 1024;
 
 /// With copies of so many minipages a node takes none that is pushed to it.
 const MOST_HELD: usize = 1 << 24;
@@ -88,8 +88,9 @@ pub struct Millipage {
     holds: BTreeMap<u64, Hold>,
     /// What this node has asked for, by the addresses of pages.
     asked: BTreeMap<u64, Asked>,
-    /// How many of those no thread waits for.
+    /// How many of those no thread waits for alone, and bytes of their minipages.
     prefetches: usize,
+    prefetched_bytes: u64,
     /// Minipages that this node pushes, until the push begins.
     pushing: BTreeSet<u64>,
     tickets: u32,
@@ -109,8 +110,7 @@ struct Held {
 struct Asked {
     ticket: u32,
     operation: MemoryOperation,
-    /// Whether a thread waits for it.
-    waits: bool,
+    waits: Waits,
     answer: Option<Answer>,
 }
 
@@ -172,6 +172,7 @@ impl Millipage {
             holds: BTreeMap::new(),
             asked: BTreeMap::new(),
             prefetches: 0,
+            prefetched_bytes: 0,
             pushing: BTreeSet::new(),
             tickets: 0,
             own: VecDeque::new(),
@@ -216,7 +217,8 @@ impl Millipage {
 
     /// A thread of this node wants to read or write at an address, or to free what is there. It may
     /// wait for that (`waits`) until its [`state`](Millipage::state) is another, and tries again.
-    /// A request for which no thread waits is dropped where [`MOST_PREFETCHES`] are under way.
+    /// A request for which no thread waits, to read as much as a page, may be dropped (as of
+    /// [`prefetch`](Millipage::prefetch)).
     pub fn access(
         &mut self,
         address: u64,
@@ -237,18 +239,32 @@ impl Millipage {
             });
             return Accessed::Permitted;
         }
+        let waits = match waits {
+            true => Waits::Thread,
+            false => Waits::Nobody {
+                bytes: MINIPAGE_PAGE as u32,
+            },
+        };
+        self.joins_or_asks(address, operation, waits, out)
+    }
+
+    /// Joins a request for something on the page of an address, or makes one.
+    fn joins_or_asks(
+        &mut self,
+        address: u64,
+        operation: MemoryOperation,
+        waits: Waits,
+        out: &mut impl MemoryEffects,
+    ) -> Accessed {
         let page = first_of_page(address);
-        if let Some(asked) = self.asked.get_mut(&page) {
-            if waits && !asked.waits {
-                asked.waits = true;
-                self.prefetches -= 1;
-            }
+        if self.joins_ahead(page, waits) {
             return Accessed::Joined;
         }
-        if !waits && self.prefetches >= MOST_PREFETCHES {
+        if !self.has_room_ahead(waits) {
+            out.happens(MemoryEvent::Dropped);
             return Accessed::Dropped;
         }
-        self.prefetches += usize::from(!waits);
+        self.count_ahead(waits);
         let ticket = self.next_ticket();
         let answer = None;
         let asked = Asked {
@@ -464,7 +480,7 @@ impl Millipage {
         self.asked.is_empty()
             && self.holds.is_empty()
             && self.pushing.is_empty()
-            && self.prefetches == 0
+            && (self.prefetches, self.prefetched_bytes) == (0, 0)
             && !self.managed.values().any(works)
     }
 }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use dhole_model::NodeId;
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
-    Accessed, MOST_PREFETCHES, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind,
-    MemoryMessage, MemoryOperation, Millipage, Minipage, MinipageRun, Permission, RequestState,
-    VIEW_BITS,
+    Accessed, MOST_PREFETCH_BYTES, MOST_PREFETCHES, MemoryCommand, MemoryEffects, MemoryEvent,
+    MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage, MinipageRun, Permission,
+    RequestState, VIEW_BITS,
 };
 
 use MemoryKind::{Ack, Data, Dropped, Forward, Gone, Grant, Invalidate, Invalidated, Request};
@@ -203,6 +203,77 @@ fn what_is_freed_is_gone_for_all_and_what_never_was_is_too() {
 }
 
 #[test]
+fn a_round_takes_the_messages_of_its_reads_and_opens_nothing_itself() {
+    let mut pack = Pack::new(2);
+    let run = pack.nodes[0].allocate(4, 256, 8).unwrap();
+    let at = |index| run.minipage(index).unwrap().at;
+    assert_eq!(pack.run(1, at(0), Read).len(), 3);
+    pack.permitted.clear();
+    let mut out = Vec::new();
+    for index in 0..4 {
+        let expected = match index {
+            0 => Accessed::Permitted,
+            _ => Accessed::Asked,
+        };
+        assert_eq!(pack.nodes[1].fetch(at(index), 256, &mut out), expected);
+    }
+    pack.log.clear();
+    pack.takes(1, out);
+    pack.deliver();
+    let kinds = |of: MemoryKind| pack.log.iter().filter(|(_, _, kind)| *kind == of).count();
+    assert_eq!([Request, Data, Ack].map(kinds), [3, 3, 3]);
+    // Node 0 goes on to read, and node 1 has yet to open what came.
+    assert!(pack.permitted.iter().all(|(node, _)| *node == 0));
+    for index in 1..4 {
+        let came = pack.nodes[1]
+            .came(at(index))
+            .map(|(_, permission)| permission);
+        assert_eq!(came, Some(Permission::Read));
+        assert_eq!(pack.nodes[1].state(at(index)), RequestState::Over);
+    }
+    // One that was taken away has not come.
+    assert_eq!(pack.run(0, at(2), Write).len(), 2);
+    assert_eq!(pack.nodes[1].came(at(2)), None);
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+/// Counts what is dropped.
+#[derive(Default)]
+struct Drops(u64);
+
+impl MemoryEffects for Drops {
+    fn does(&mut self, _: MemoryCommand) {}
+
+    fn happens(&mut self, event: MemoryEvent) {
+        self.0 += u64::from(event == MemoryEvent::Dropped);
+    }
+}
+
+#[test]
+fn prefetches_are_limited_by_their_bytes_and_counted_where_they_are_dropped() {
+    let mut pack = Pack::new(2);
+    let bytes = MOST_PREFETCH_BYTES as u32;
+    let mut drops = Drops::default();
+    // One may have as many bytes as there are, and then no other.
+    let one = |page: u64| page << 12;
+    let node = &mut pack.nodes[1];
+    assert_eq!(node.prefetch(one(0), bytes, &mut drops), Accessed::Asked);
+    assert_eq!(node.prefetch(one(1), 1, &mut drops), Accessed::Dropped);
+    assert_eq!(node.fetch(one(1), 1, &mut drops), Accessed::Dropped);
+    assert_eq!(drops.0, 2);
+    // A thread that joins it waits for it alone.
+    assert_eq!(
+        node.access(one(0), Read, true, &mut drops),
+        Accessed::Joined
+    );
+    let half = bytes / 2;
+    assert_eq!(node.prefetch(one(1), half, &mut drops), Accessed::Asked);
+    assert_eq!(node.prefetch(one(2), half, &mut drops), Accessed::Asked);
+    assert_eq!(node.prefetch(one(3), 1, &mut drops), Accessed::Dropped);
+    assert_eq!(drops.0, 3);
+}
+
+#[test]
 fn prefetches_are_limited_joined_and_acknowledged_without_a_thread() {
     let mut pack = Pack::new(2);
     let count = MOST_PREFETCHES as u64 + 2;
@@ -362,6 +433,7 @@ impl MemoryEffects for Counted {
     fn happens(&mut self, event: MemoryEvent) {
         match event {
             MemoryEvent::Translated => self.translated += 1,
+            MemoryEvent::Dropped => {}
             MemoryEvent::Competes => self.competes += 1,
         }
     }

@@ -393,36 +393,75 @@ impl Arena {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
-    /// From here on all threads may do this with a minipage, through its view, and no more.
-    pub fn protect(&self, minipage: Minipage, protection: Protection) -> io::Result<()> {
+    /// From here on all threads may do this with pages of a view, and no more: by one call of the
+    /// system where none of them was open before, and one more where some were.
+    pub fn protect(&self, pages: Range<u64>, protection: Protection) -> io::Result<()> {
         if !self.catches() {
             return Ok(());
         }
-        let first = minipage.first_page();
-        let bytes = (minipage.end_of_pages() - first) as usize;
-        let Some(place) = self.place_of(first, bytes) else {
-            let why = "the pages of a minipage are in several places of the memory";
-            return Err(io::Error::other(why));
+        let bytes = (pages.end - pages.start) as usize;
+        let Some(place) = self.place_of(pages.start, bytes) else {
+            // Globals are in several places.
+            if bytes as u64 > MINIPAGE_PAGE {
+                let (first, last) = (pages.start, pages.end);
+                let middle = first + MINIPAGE_PAGE;
+                self.protect(first..middle, protection)?;
+                return self.protect(middle..last, protection);
+            }
+            return Err(io::Error::other("a page that is in no view"));
         };
         if protection != Protection::Closed {
-            self.populate(minipage);
+            self.populate(pages);
         }
         self.catcher.protect(place, bytes, protection)
     }
 
-    /// Makes the pages of a minipage exist: a view can be opened on none that does not.
-    fn populate(&self, minipage: Minipage) {
-        let place = self.privileged(minipage);
-        let within = place.addr().get() % MINIPAGE_PAGE as usize;
-        let end = within + minipage.bytes as usize;
-        for page in (0..end).step_by(MINIPAGE_PAGE as usize) {
-            // SAFETY: a byte of the minipage, which is mapped (`privileged`); it is only read.
-            unsafe {
-                place
-                    .as_ptr()
-                    .add(page.saturating_sub(within))
-                    .read_volatile()
-            };
+    /// Makes pages exist: a view can be opened on none that does not.
+    fn populate(&self, pages: Range<u64>) {
+        let offset = (pages.start & ((1 << VIEW_BITS) - 1)) as usize;
+        let bytes = (pages.end - pages.start) as usize;
+        assert!(bytes <= self.bytes && offset <= self.bytes - bytes);
+        for page in (0..bytes).step_by(MINIPAGE_PAGE as usize) {
+            // SAFETY: within the privileged view, by the test above; the byte is only read.
+            unsafe { self.view_at(self.views).add(offset + page).read_volatile() };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catcher::uffd::calls;
+
+    /// Calls of the system that opening pages, or closing them, takes.
+    fn taken(arena: &Arena, pages: Range<u64>, protection: Protection) -> u64 {
+        let before = calls::made();
+        let page = MINIPAGE_PAGE;
+        let protected = arena.protect(pages.start * page..pages.end * page, protection);
+        protected.expect("pages of the arena");
+        calls::made() - before
+    }
+
+    #[test]
+    fn pages_of_a_view_are_opened_and_closed_by_one_call() {
+        let Ok(arena) = Arena::new(1 << 20, 2, CatcherKind::Uffd, None) else {
+            println!("passed over, for userfaultfd is refused");
+            return;
+        };
+        use Protection::{Closed, Open, ReadOnly};
+        assert_eq!(taken(&arena, 0..200, ReadOnly), 1);
+        assert_eq!(taken(&arena, 0..200, Closed), 1);
+        assert_eq!(taken(&arena, 0..200, Open), 1);
+        // All are open before: one call finds that out, and one changes them.
+        assert_eq!(taken(&arena, 10..11, ReadOnly), 2);
+        assert_eq!(taken(&arena, 50..51, Closed), 1);
+        assert_eq!(taken(&arena, 100..101, Closed), 1);
+        // The two that are closed are opened, whatever lies between.
+        assert_eq!(taken(&arena, 40..110, Open), 70 + 1);
+        assert_eq!(taken(&arena, 0..200, Closed), 1);
+        assert_eq!(taken(&arena, 0..3, ReadOnly), 1);
+        let place = |page: u64| arena.place_of(page * MINIPAGE_PAGE, 1).expect("a page");
+        // SAFETY: the page is mapped, and open.
+        assert_eq!(unsafe { place(2).read_volatile() }, 0);
     }
 }

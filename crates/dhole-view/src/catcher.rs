@@ -1,6 +1,6 @@
 //! How the views of a program are opened and closed, page by page.
 
-mod uffd;
+pub(crate) mod uffd;
 
 use std::io;
 use std::ptr::NonNull;

@@ -66,6 +66,6 @@ pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use program::{ProgramMemory, RawMemory};
 pub use settings::MemorySettings;
 pub use shared::{
-    MemoryError, MemoryUsage, SharedCell, SharedRow, SharedRows, alloc, alloc_chunks,
+    MemoryError, MemoryUsage, SharedCell, SharedRange, SharedRow, SharedRows, alloc, alloc_chunks,
     alloc_contiguous, alloc_rows, usage,
 };

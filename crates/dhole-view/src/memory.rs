@@ -1,12 +1,14 @@
 //! A node's part of the memory: the protocol's machine, how its effects are carried out, and the
 //! threads that fault.
 
+mod fetch;
 mod hold;
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dhole_model::NodeId;
@@ -147,16 +149,8 @@ impl MemoryEffects for Effects<'_, '_> {
                 minipage,
                 permission,
             } => {
-                let protection = match permission {
-                    Permission::Nothing => Protection::Closed,
-                    Permission::Read => Protection::ReadOnly,
-                    Permission::Write => Protection::Open,
-                };
-                self.out.work.protections += 1;
-                if let Err(cause) = self.arena.protect(minipage, protection) {
-                    let (at, cause) = (minipage.at, cause.to_string());
-                    self.failed = Some(ProtocolError::MinipageProtection { at, cause });
-                }
+                let pages = minipage.first_page()..minipage.end_of_pages();
+                self.protect(pages, permission);
             }
             MemoryCommand::Wake { address } => {
                 self.out.wakes_worker = true;
@@ -169,6 +163,24 @@ impl MemoryEffects for Effects<'_, '_> {
         match event {
             MemoryEvent::Translated => self.out.work.translations += 1,
             MemoryEvent::Competes => self.out.competing_requests += 1,
+            MemoryEvent::Dropped => self.out.dropped_prefetches += 1,
+        }
+    }
+}
+
+impl Effects<'_, '_> {
+    /// From here on all threads may do this with pages of a view.
+    fn protect(&mut self, pages: Range<u64>, permission: Permission) {
+        let protection = match permission {
+            Permission::Nothing => Protection::Closed,
+            Permission::Read => Protection::ReadOnly,
+            Permission::Write => Protection::Open,
+        };
+        self.out.work.protections += 1;
+        let at = pages.start;
+        if let Err(cause) = self.arena.protect(pages, protection) {
+            let cause = cause.to_string();
+            self.failed = Some(ProtocolError::MinipageProtection { at, cause });
         }
     }
 }

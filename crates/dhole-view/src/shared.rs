@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
 
 use dhole_heap::Share;
 use dhole_node::{IntoError, Worker};
-use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRefusal, VIEW_BITS,
-};
+use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, VIEW_BITS};
 
 use crate::access_error::MemoryAccessError;
 use crate::context::MemoryWaitError;
@@ -194,12 +193,15 @@ pub fn alloc_contiguous<N: SharedNumber>(
         at: run.at,
         count,
         stride: run.stride.into(),
-        on_page: run.on_page.into(),
+        on_page: PAGES,
         len,
         chunk: count,
         of: PhantomData,
     })
 }
+
+/// Stands for how many minipages lie on a page where each page is one, whatever lies on it.
+const PAGES: u64 = 0;
 
 /// References to rows of numbers that were allocated together. 48 bytes.
 #[derive(Share)]
@@ -294,6 +296,101 @@ impl<N: SharedNumber> SharedRows<N> {
             len: self.len,
             of: PhantomData,
         }
+    }
+}
+
+impl<N: SharedNumber> SharedRows<N> {
+    /// Rows, to be asked for together.
+    ///
+    /// # Panics
+    /// When there are not so many, like a slice.
+    #[track_caller]
+    pub fn range(self, rows: impl RangeBounds<usize>) -> SharedRange<N> {
+        let begins = match rows.start_bound() {
+            Bound::Included(first) => *first,
+            Bound::Excluded(before) => *before + 1,
+            Bound::Unbounded => 0,
+        };
+        let ends = match rows.end_bound() {
+            Bound::Included(last) => *last + 1,
+            Bound::Excluded(behind) => *behind,
+            Bound::Unbounded => self.count(),
+        };
+        let fits = begins <= ends && ends <= self.count();
+        assert!(fits, "rows {begins}..{ends} of {}", self.count);
+        SharedRange {
+            of: self,
+            rows: begins..ends,
+        }
+    }
+
+    /// An address on each minipage of rows, and how many bytes it has.
+    fn minipages(self, rows: Range<usize>) -> impl Iterator<Item = (u64, u32)> {
+        let bytes = self.len.wrapping_mul(size_of::<N>() as u64);
+        let are_pages = self.on_page == PAGES;
+        let first_page = |address: u64| address / MINIPAGE_PAGE * MINIPAGE_PAGE;
+        let pages = match (are_pages, rows.is_empty()) {
+            (true, false) => {
+                let last = self.row(rows.end - 1).at.wrapping_add(bytes);
+                first_page(self.row(rows.start).at)..last
+            }
+            _ => 0..0,
+        };
+        let chunk = self.chunk.max(1) as usize;
+        let chunks = match are_pages || rows.is_empty() {
+            true => 0..0,
+            false => rows.start / chunk..(rows.end - 1) / chunk + 1,
+        };
+        let of_chunk = u32::try_from(bytes.wrapping_mul(self.chunk)).unwrap_or(u32::MAX);
+        let pages = pages.step_by(MINIPAGE_PAGE as usize);
+        let pages = pages.map(|page| (page, MINIPAGE_PAGE as u32));
+        pages.chain(chunks.map(move |number| (self.row(number * chunk).at, of_chunk)))
+    }
+}
+
+/// Rows that are asked for together ([`SharedRows::range`]).
+#[derive(Clone, Debug)]
+pub struct SharedRange<N: SharedNumber> {
+    of: SharedRows<N>,
+    rows: Range<usize>,
+}
+
+impl<N: SharedNumber> SharedRange<N> {
+    /// Fetches copies to read of all rows of which this node has none, in one round of messages,
+    /// and waits until they have come. At most 1,024 minipages, or 64 MiB, are under way at once.
+    /// The views are opened by few calls of the system. Another node may write a row meanwhile:
+    /// then an access waits for it as for any other. Freed rows are passed over.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: the run has ended, say.
+    pub fn fetch(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
+        let memory = self.tested(w)?;
+        Ok(memory.fetch(&mut self.of.minipages(self.rows))?)
+    }
+
+    /// Asks for all rows of which this node has no copy, and does not wait. What goes beyond 1,024
+    /// minipages, or 64 MiB, under way is dropped and counted (`dropped_prefetches`).
+    ///
+    /// # Errors
+    /// [`MemoryError`]
+    pub fn prefetch(self, w: &Worker<'_>) -> Result<(), MemoryError> {
+        let memory = self.tested(w)?;
+        memory.gives(|machine, effects| {
+            for (address, bytes) in self.of.minipages(self.rows.clone()) {
+                let _later: Accessed = machine.prefetch(address, bytes, effects);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The memory, which has the first and the last row.
+    fn tested<'id>(&self, w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
+        let memory = memory(w)?;
+        if let (false, Range { start, end }) = (self.rows.is_empty(), &self.rows) {
+            self.of.row(*start).tested(memory)?;
+            self.of.row(end - 1).tested(memory)?;
+        }
+        Ok(memory)
     }
 }
 
@@ -413,16 +510,16 @@ impl<N: SharedNumber> SharedRow<N> {
     }
 
     /// Asks for the row, and does not wait: it may have come when it is read. Dropped where 1,024
-    /// such requests are under way.
+    /// such requests are under way, or 64 MiB, and counted (`dropped_prefetches`).
     ///
     /// # Errors
     /// [`MemoryError`]
     pub fn prefetch(self, w: &Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.tested(memory)?;
+        let bytes = (self.len() * size_of::<N>()) as u32;
         memory.gives(|machine, effects| {
-            let read = MemoryOperation::Read;
-            let _later: Accessed = machine.access(self.at, read, false, effects);
+            let _later: Accessed = machine.prefetch(self.at, bytes, effects);
         })?;
         Ok(())
     }

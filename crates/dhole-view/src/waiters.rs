@@ -13,6 +13,8 @@ pub(crate) const MOST_WAITERS: usize = 4096;
 pub(crate) enum WaitsFor {
     /// The page at this address of the protocol's.
     Page(u64),
+    /// Pages of a round: each of them wakes the thread.
+    AnyPage,
     /// What this thread of the node has asked for.
     Thread(ThreadId),
 }
@@ -64,7 +66,10 @@ impl Waiters {
     /// Wakes all threads that wait for this; whether there is one.
     pub fn wake(&self, waits_for: WaitsFor) -> bool {
         let places = self.places();
-        let waiting = places.used.iter().filter(|(it, _)| *it == waits_for);
+        let is_page = matches!(waits_for, WaitsFor::Page(_));
+        let is_any = |it: &WaitsFor| is_page && *it == WaitsFor::AnyPage;
+        let all = places.used.iter();
+        let waiting = all.filter(|(it, _)| *it == waits_for || is_any(it));
         let woken = waiting.map(|(_, place)| self.all[usize::from(*place)].wake());
         woken.count() > 0
     }

@@ -162,7 +162,8 @@
 
 pub use dhole_view::{
     AtomicF32, AtomicF64, MemoryAccessError, MemoryAccessFailure, MemoryError, MemorySettings,
-    MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber, SharedRow, SharedRows,
-    TryAccess, alloc, alloc_chunks, alloc_contiguous, alloc_rows, hold, on_failed_access, usage,
+    MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber, SharedRange, SharedRow,
+    SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous, alloc_rows, hold, on_failed_access,
+    usage,
 };
 pub use dhole_view::{sync, threads};

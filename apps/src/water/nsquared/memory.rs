@@ -10,7 +10,7 @@ use dhole::{Lock, Worker};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::section::{self, Section};
-use crate::raw::{self, Cut};
+use crate::raw::{self, Cut, Reads};
 use crate::water::inter::{self, Sites};
 use crate::water::outcome::Finding;
 use crate::water::{Alone, Atoms, Energy, Motion, Outcome, Pairs, Problem, System, intra, lattice};
@@ -71,6 +71,7 @@ impl Record<'_> {
 struct Part {
     molecules: SharedRows<f64>,
     section: Section,
+    reads: Reads,
 }
 
 impl Part {
@@ -92,7 +93,15 @@ impl Part {
     }
 
     /// The potential energy of the pairs that this node looks at, where the molecules are.
-    fn potential(&mut self, w: &Worker<'_>) -> (Energy, Pairs) {
+    ///
+    /// # Errors
+    /// Those of the runtime.
+    fn potential(&mut self, w: &mut Worker<'_>) -> dhole::Result<(Energy, Pairs)> {
+        if self.reads == Reads::Round {
+            for others in self.section.others.clone() {
+                self.molecules.range(others).fetch(w)?;
+            }
+        }
         let mut within = 0.0;
         let own = self.section.own.clone();
         for number in own {
@@ -110,7 +119,7 @@ impl Part {
             between,
             ..Energy::default()
         };
-        (energy, pairs)
+        Ok((energy, pairs))
     }
 
     /// Adds the forces that were found here to the records.
@@ -154,6 +163,7 @@ pub fn run(
     let mut part = Part {
         molecules,
         section: Section::new(problem, own.clone()),
+        reads: problem.reads,
     };
     for (number, motion) in own
         .clone()
@@ -164,7 +174,7 @@ pub fn run(
     let mut found = Finding::default();
     part.each(w, |record| record.act_within());
     w.barrier()?;
-    let (energy, _) = part.potential(w);
+    let (energy, _) = part.potential(w)?;
     part.add(w)?;
     w.barrier()?;
     part.each(w, |record| {
@@ -184,7 +194,7 @@ pub fn run(
             record.act_within();
         });
         w.barrier()?;
-        let (_, pairs) = part.potential(w);
+        let (_, pairs) = part.potential(w)?;
         w.work(part.section.units(pairs));
         part.add(w)?;
         found.count(pairs);
@@ -197,7 +207,7 @@ pub fn run(
         });
         found.end = part.kinetic(w);
         w.barrier()?;
-        let (potential, pairs) = part.potential(w);
+        let (potential, pairs) = part.potential(w)?;
         w.work(pairs.units());
         found.end = found.end.with_potential(&potential);
         w.barrier()?;

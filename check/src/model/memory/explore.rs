@@ -39,6 +39,14 @@ impl MemoryModel {
                     waiting.iter().any(ahead)
                 }
                 MemorySight::HeldBack => node.machine.defers_any(),
+                MemorySight::FetchLost => threads().any(|(thread, ops)| {
+                    let woken = matches!(thread.phase, Phase::Woken { .. });
+                    let lost = |op: &MemoryOp| {
+                        let came = || node.machine.came(self.address(minipage(*op)));
+                        matches!(op, MemoryOp::Fetch(_)) && came().is_none()
+                    };
+                    woken && ops.get(thread.done).is_some_and(lost)
+                }),
                 MemorySight::FreeAgainstRequest => threads().any(|(thread, ops)| {
                     let woken = matches!(thread.phase, Phase::Woken { .. });
                     let address = |op: &MemoryOp| self.address(minipage(*op));

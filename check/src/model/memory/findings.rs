@@ -33,6 +33,8 @@ pub enum MemoryBug {
     InstallWritable,
     /// A thread that holds a minipage has it taken away.
     ReleaseEarly,
+    /// A thread opens a minipage of its round that was taken away before.
+    OpenLost,
 }
 
 /// A property that fails.
@@ -92,11 +94,13 @@ pub enum MemorySight {
     FreeAgainstRequest,
     /// A node's copy is wanted while one of its threads holds it.
     HeldBack,
+    /// A minipage of a round is taken away before its thread opens it.
+    FetchLost,
 }
 
 impl MemorySight {
     /// All of them.
-    pub const ALL: [MemorySight; 7] = [
+    pub const ALL: [MemorySight; 8] = [
         MemorySight::UpgradeLostCopy,
         MemorySight::QueueOfTwo,
         MemorySight::ReadJoinedByWrite,
@@ -104,6 +108,7 @@ impl MemorySight {
         MemorySight::PrefetchJoined,
         MemorySight::FreeAgainstRequest,
         MemorySight::HeldBack,
+        MemorySight::FetchLost,
     ];
 
     pub(super) fn property(self) -> &'static str {
@@ -115,6 +120,7 @@ impl MemorySight {
             MemorySight::PrefetchJoined => "a prefetch is joined",
             MemorySight::FreeAgainstRequest => "a request meets a free",
             MemorySight::HeldBack => "a copy that is held is wanted",
+            MemorySight::FetchLost => "what came of a round is lost",
         }
     }
 }

@@ -78,7 +78,7 @@ impl Step<'_> {
         }
     }
 
-    fn next_minipage(&self, at: usize, number: usize) -> usize {
+    pub(super) fn next_minipage(&self, at: usize, number: usize) -> usize {
         let done = self.moment.nodes[at].threads[number].done;
         minipage(self.model.nodes[at][number][done])
     }

@@ -56,6 +56,8 @@ pub enum MemoryEvent {
     Translated,
     /// A request waits at the manager, because an operation on its minipage is under way.
     Competes,
+    /// A prefetch is dropped, because too many are under way.
+    Dropped,
 }
 
 /// The effects of a step of a node's part, in their order. The list of commands records them.

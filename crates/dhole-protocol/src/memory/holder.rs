@@ -2,6 +2,7 @@
 
 use dhole_model::NodeId;
 
+use super::ahead::Waits;
 use super::command::{MemoryCommand, MemoryEffects, Permission};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{MINIPAGE_PAGE, Minipage, first_of_page};
@@ -165,7 +166,12 @@ impl Millipage {
             return Err(OVERLAPS);
         }
         out.does(MemoryCommand::Install(minipage));
-        self.permit(minipage, permission, out);
+        let asked = self.asked.get(&first_of_page(message.address));
+        match asked.is_some_and(|asked| matches!(asked.waits, Waits::Round { .. })) {
+            // The thread that waits for the round opens its minipages together.
+            true => self.has(minipage, permission),
+            false => self.permit(minipage, permission, out),
+        }
         self.answer(message, Answer::Granted(Some(message)), out);
         Ok(())
     }
@@ -237,16 +243,19 @@ impl Millipage {
         let Some(asked) = self.asked.get_mut(&page) else {
             return;
         };
-        if asked.waits {
+        let (waits, address) = (asked.waits, message.address);
+        if waits == Waits::Thread {
             asked.answer = Some(answer);
-            let address = message.address;
             out.does(MemoryCommand::Wake { address });
             return;
         }
         self.asked.remove(&page);
-        self.prefetches -= 1;
+        self.uncount_ahead(waits);
         if let Answer::Granted(Some(message)) = answer {
             self.acknowledge(message, out);
+        }
+        if matches!(waits, Waits::Round { .. }) {
+            out.does(MemoryCommand::Wake { address });
         }
     }
 

@@ -3,6 +3,7 @@
 //! fault. All of them raise SIGBUS at the thread that faults.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -103,6 +104,8 @@ impl Uffd {
 
     /// Has the system do something.
     fn ask<T>(&self, what: libc::c_ulong, with: &mut T) -> io::Result<()> {
+        #[cfg(test)]
+        calls::count();
         // SAFETY: each of the requests above reads and writes a structure of the type that the
         // number names with it, as long as the one that is borrowed: this module alone calls it.
         match unsafe { libc::ioctl(self.0.as_raw_fd(), what, std::ptr::from_mut(with)) } {
@@ -122,10 +125,11 @@ impl Uffd {
 
     pub fn protect(&self, at: NonNull<u8>, bytes: usize, protection: Protection) -> io::Result<()> {
         if protection != Protection::Closed {
-            let places = (0..bytes).step_by(PAGE);
-            let mut places = places.map(|page| at.addr().get() + page);
-            return places.try_for_each(|place| self.open(place, protection));
+            let first = at.addr().get();
+            return self.open(first..first + bytes, protection);
         }
+        #[cfg(test)]
+        calls::count();
         // SAFETY: the caller names pages of a view (`Arena::protect`), of which every access may
         // fault at any time. The memory object keeps what they show.
         match unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } {
@@ -134,27 +138,34 @@ impl Uffd {
         }
     }
 
-    /// Shows a page, or shows it otherwise.
-    fn open(&self, place: usize, protection: Protection) -> io::Result<()> {
+    /// Shows pages, or shows them otherwise.
+    fn open(&self, pages: Range<usize>, protection: Protection) -> io::Result<()> {
         let read_only = protection == Protection::ReadOnly;
-        loop {
+        let (mut at, mut were_shown) = (pages.start, false);
+        while at < pages.end {
             let mut shows = kernel::Continue {
-                range: range(place, PAGE),
+                range: range(at, pages.end - at),
                 mode: if read_only { kernel::CONTINUE_WP } else { 0 },
                 mapped: 0,
             };
             let shown = self.ask(kernel::CONTINUE, &mut shows);
             match shown.map_err(|error| (error.raw_os_error(), error)) {
-                Ok(()) => return Ok(()),
-                Err((Some(libc::EEXIST), _)) => break,
-                // The space of addresses changes at this moment, as where a thread begins.
-                Err((Some(libc::EAGAIN), _)) => {}
+                Ok(()) => break,
+                Err((Some(libc::EEXIST), _)) => {
+                    were_shown = true;
+                    at += PAGE;
+                }
+                // A page behind these is shown already, or the space of addresses changes at this
+                // moment, as where a thread begins.
+                Err((Some(libc::EAGAIN), _)) => {
+                    at += usize::try_from(shows.mapped).unwrap_or(0);
+                }
                 Err((_, error)) => return Err(error),
             }
         }
-        loop {
+        while were_shown {
             let mut protects = kernel::WriteProtect {
-                range: range(place, PAGE),
+                range: range(pages.start, pages.len()),
                 mode: if read_only {
                     kernel::WRITEPROTECT_WP
                 } else {
@@ -166,6 +177,25 @@ impl Uffd {
                 protected => return protected,
             }
         }
+        Ok(())
+    }
+}
+
+/// How many calls of the system this thread has made.
+#[cfg(test)]
+pub(crate) mod calls {
+    use std::cell::Cell;
+
+    thread_local! {
+        static MADE: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub fn count() {
+        MADE.set(MADE.get() + 1);
+    }
+
+    pub fn made() -> u64 {
+        MADE.get()
     }
 }
 
