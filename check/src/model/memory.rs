@@ -46,6 +46,8 @@ pub enum MemoryOp {
     Push(usize),
     /// Frees it.
     Free(usize),
+    /// Allocates it again, on its manager, which has freed it.
+    Allocate(usize),
     /// Holds it, to read it or to write.
     Hold(usize, bool),
     /// Holds it no more. A thread that held it to write has written it.
@@ -365,6 +367,13 @@ impl Step<'_> {
                     }
                 });
             }
+            MemoryCommand::Clear(minipage) => {
+                let of = self.model.minipage_of(minipage.at);
+                let skips = self.model.bug == Some(MemoryBug::ReuseDirty);
+                if let (Some(of), false) = (of, skips) {
+                    self.node(at, |node| node.copies[of].1 = 0);
+                }
+            }
             MemoryCommand::Permit {
                 minipage,
                 permission,
@@ -461,6 +470,15 @@ impl Step<'_> {
                 self.over(at, number);
             }
             MemoryOp::Fetch(_) => self.fetches(at, number),
+            MemoryOp::Allocate(_) => {
+                self.node(at, |node| {
+                    let run = node.machine.allocate(1, 8, 8).expect("it was freed");
+                    assert_eq!(run.at, address);
+                });
+                // It is zero, and there.
+                self.moment.latest[of] = (0, false);
+                self.over(at, number);
+            }
             MemoryOp::Push(_) => {
                 self.at(at, |node, out| node.machine.push(address, out));
                 self.over(at, number);
@@ -554,6 +572,7 @@ fn minipage(op: MemoryOp) -> usize {
         | MemoryOp::Fetch(of)
         | MemoryOp::Push(of)
         | MemoryOp::Free(of)
+        | MemoryOp::Allocate(of)
         | MemoryOp::Hold(of, _)
         | MemoryOp::Release(of, _) => of,
     }

@@ -1,7 +1,7 @@
 //! Raw memory: every run of small programs over Millipage's machines.
 
 use conformance::model::memory::MemoryOp::{
-    self, Fetch, Free, Hold, Prefetch, Push, Read, Release, Write,
+    self, Allocate, Fetch, Free, Hold, Prefetch, Push, Read, Release, Write,
 };
 use conformance::model::memory::{MemoryBug, MemoryFault, MemoryModel, MemorySight};
 
@@ -111,6 +111,18 @@ fn a_round_is_opened_when_it_has_come() {
 }
 
 #[test]
+fn what_is_allocated_again_is_zero_and_one_node_s_at_a_time() {
+    let again: &[MemoryOp] = &[Write(0), Free(0), Allocate(0), Read(0), Write(0)];
+    let reads: &[MemoryOp] = &[Read(0), Read(0)];
+    let writes: &[MemoryOp] = &[Write(0)];
+    sound(program(&[0], [&[again], &[reads], &[writes]]), &[]);
+    let ahead: &[MemoryOp] = &[Prefetch(0), Read(0)];
+    sound(program(&[0], [&[again], &[ahead, writes]]), &[]);
+    let pushes: &[MemoryOp] = &[Write(0), Push(0), Read(0)];
+    sound(program(&[0], [&[again], &[pushes], &[&[Fetch(0)]]]), &[]);
+}
+
+#[test]
 fn what_a_thread_holds_stays() {
     let writes: &[MemoryOp] = &[Hold(0, true), Release(0, true)];
     let reads: &[MemoryOp] = &[Hold(0, false), Release(0, false)];
@@ -185,6 +197,9 @@ fn planted_bugs_are_caught() {
     caught(MemoryBug::ReleaseEarly, MemoryFault::NotAlone, holds);
     let fetches = program(&[0], [&[&[Write(0)]], &[&[Fetch(0), Read(0)]]]);
     caught(MemoryBug::OpenLost, MemoryFault::NotAlone, fetches);
+    let again: &[MemoryOp] = &[Write(0), Free(0), Allocate(0), Read(0)];
+    let dirty = program(&[0], [&[again], reads]);
+    caught(MemoryBug::ReuseDirty, MemoryFault::Stale, dirty);
     let frees = program(&[0], [reads, &[&[Write(0), Free(0)]]]);
     caught(MemoryBug::FreeWithCopy, MemoryFault::WrongFree, frees);
 }

@@ -37,6 +37,7 @@
 
 mod ahead;
 mod command;
+mod freed;
 mod hold;
 mod holder;
 mod manager;
@@ -180,7 +181,9 @@ impl Millipage {
     }
 
     /// Allocates `count` minipages of so many bytes, which begin at multiples of `align`. This node
-    /// manages them. Their bytes are zero.
+    /// manages them. Their bytes are zero. Minipages that were freed are allocated again where as
+    /// many bytes are asked for, at multiples of the same number: a single one, or all of those
+    /// that were allocated together.
     ///
     /// # Errors
     /// [`MinipageRefusal`]; nothing is allocated then.
@@ -190,7 +193,13 @@ impl Millipage {
         bytes: u64,
         align: u64,
     ) -> Result<MinipageRun, MinipageRefusal> {
-        self.table.allocate(count, bytes, align)
+        let (run, were_freed) = self.table.allocate(count, bytes, align)?;
+        if were_freed {
+            let all = (0..count).filter_map(|index| run.minipage(index));
+            // Nothing is under way about a freed minipage. It is as one that nobody has used.
+            all.for_each(|minipage| _ = self.managed.remove(&minipage.at));
+        }
+        Ok(run)
     }
 
     /// Most minipages of this node that lie on one page: so many views they need.

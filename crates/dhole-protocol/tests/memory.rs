@@ -43,7 +43,9 @@ impl Pack {
                     self.log.push((node, to.index(), message.kind));
                 }
                 MemoryCommand::Permit { permission, .. } => self.permitted.push((node, permission)),
-                MemoryCommand::Install(_) | MemoryCommand::Wake { .. } => {}
+                MemoryCommand::Install(_)
+                | MemoryCommand::Clear(_)
+                | MemoryCommand::Wake { .. } => {}
             }
         }
     }

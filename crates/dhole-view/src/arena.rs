@@ -393,6 +393,14 @@ impl Arena {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
+    /// Makes the bytes of a minipage zero, of which the node's threads have no copy.
+    pub fn clear(&self, minipage: Minipage) {
+        let to = self.privileged(minipage);
+        // SAFETY: as in `scatter`: a minipage is cleared by its manager where no node has a copy
+        // of it (`MemoryOperation::Free`), and so none of its bytes is in a slice.
+        unsafe { std::ptr::write_bytes(to.as_ptr(), 0, minipage.bytes as usize) };
+    }
+
     /// From here on all threads may do this with pages of a view, and no more: by one call of the
     /// system where none of them was open before, and one more where some were.
     pub fn protect(&self, pages: Range<u64>, protection: Protection) -> io::Result<()> {

@@ -145,6 +145,7 @@ impl MemoryEffects for Effects<'_, '_> {
                 self.out.send_bytes(to, message, gather);
             }
             MemoryCommand::Install(minipage) => self.arena.scatter(minipage, self.payload),
+            MemoryCommand::Clear(minipage) => self.arena.clear(minipage),
             MemoryCommand::Permit {
                 minipage,
                 permission,

@@ -324,6 +324,26 @@ impl<N: SharedNumber> SharedRows<N> {
         }
     }
 
+    /// Frees all rows, one after the other. As [`SharedRow::free`]. All of them are allocated again
+    /// by [`alloc_rows`], or what they were allocated by, for as many rows of as many numbers of
+    /// the same size; a single one also by an allocation of one.
+    ///
+    /// # Errors
+    /// As there, of the first that cannot be freed.
+    pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
+        let memory = memory(w)?;
+        if self.count > 0 {
+            self.row(0).tested(memory)?;
+            self.row(self.count() - 1).tested(memory)?;
+        }
+        for (at, _) in self.minipages(0..self.count()) {
+            if !memory.free(at)? {
+                return Err(MemoryError::Gone { at });
+            }
+        }
+        Ok(())
+    }
+
     /// An address on each minipage of rows, and how many bytes it has.
     fn minipages(self, rows: Range<usize>) -> impl Iterator<Item = (u64, u32)> {
         let bytes = self.len.wrapping_mul(size_of::<N>() as u64);
@@ -495,8 +515,9 @@ impl<N: SharedNumber> SharedRow<N> {
     }
 
     /// Frees the minipage of the row, for all nodes, and waits until none has it any more. An
-    /// access afterwards ends the process of the node that makes it. The memory is not allocated
-    /// again.
+    /// access afterwards ends the process of the node that makes it, or returns an error
+    /// ([`TryAccess`](crate::TryAccess)), until the space is allocated again: for numbers of the
+    /// same size, in a minipage of as many bytes. Then the old reference leads to those.
     ///
     /// # Errors
     /// [`MemoryError`]: it was freed before, say.

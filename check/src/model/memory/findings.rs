@@ -35,6 +35,8 @@ pub enum MemoryBug {
     ReleaseEarly,
     /// A thread opens a minipage of its round that was taken away before.
     OpenLost,
+    /// A freed minipage is allocated again with its bytes.
+    ReuseDirty,
 }
 
 /// A property that fails.

@@ -35,6 +35,8 @@ pub enum MemoryCommand {
     },
     /// The bytes that came with the message are those of this minipage from here on.
     Install(Minipage),
+    /// The bytes of this minipage, of which no node has a copy, are zero from here on.
+    Clear(Minipage),
     /// From here on all threads of the node may do this with a minipage, and no more.
     Permit {
         /// The minipage.

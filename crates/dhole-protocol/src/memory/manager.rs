@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use dhole_model::NodeId;
 
 use super::Millipage;
-use super::command::{MemoryEffects, MemoryEvent};
+use super::command::{MemoryCommand, MemoryEffects, MemoryEvent};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{Minipage, first_of_page};
 use crate::node_set::NodeSet;
@@ -201,6 +201,8 @@ impl Millipage {
             MemoryOperation::Free => {
                 managed.work = None;
                 managed.is_freed = true;
+                self.table.free(request.minipage);
+                out.does(MemoryCommand::Clear(request.minipage));
                 (request.asker, MemoryKind::Grant)
             }
             MemoryOperation::Push => {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use super::freed::Freed;
 use super::minipage::{
     MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS, first_of_page, offset_of,
 };
@@ -26,14 +27,17 @@ pub enum MinipageRefusal {
     },
     /// The node's part of the memory has no room for them.
     #[error(
-        "allocating {count} minipages of {bytes} bytes: {left} bytes are left of this node's part \
-         of the memory"
+        "allocating {count} minipages of {bytes} bytes: {used} bytes of this node's part of the \
+         memory are used, by whole pages, and {left} are left (MemorySettings::bytes, of which \
+         each node may allocate an equal part)"
     )]
     Full {
         /// How many.
         count: u64,
         /// Bytes of each.
         bytes: u64,
+        /// Bytes that are used, by whole pages; those of freed minipages too.
+        used: u64,
         /// Bytes that are left.
         left: u64,
     },
@@ -99,6 +103,8 @@ pub(super) struct Table {
     views: u64,
     /// By the offset of their first minipage.
     runs: BTreeMap<u64, MinipageRun>,
+    /// Freed minipages.
+    freed: Freed,
     /// The last pages that have room, in the order in which they were begun.
     open: Vec<OpenPage>,
     /// The first page of which nothing is taken.
@@ -126,13 +132,38 @@ impl Table {
             window,
             views,
             runs: BTreeMap::new(),
+            freed: Freed::default(),
             open: Vec::new(),
         }
     }
 
-    /// Allocates minipages that begin at multiples of `align`: on the first open page that has room
-    /// for all of them (first fit), or else from a new page on.
+    /// Allocates minipages that begin at multiples of `align`: freed ones of the same shape, or on
+    /// the first open page that has room for all of them (first fit), or else from a new page on.
+    /// Whether they were freed before.
     pub fn allocate(
+        &mut self,
+        count: u64,
+        bytes: u64,
+        align: u64,
+    ) -> Result<(MinipageRun, bool), MinipageRefusal> {
+        let shape = (bytes, align);
+        if let Some(run) = self.freed.take(count, shape, &self.runs) {
+            return Ok((run, true));
+        }
+        let run = self.allocate_unused(count, bytes, align)?;
+        self.freed.shapes.insert(offset_of(run.at), align);
+        Ok((run, false))
+    }
+
+    /// A minipage is no node's any more.
+    pub fn free(&mut self, minipage: Minipage) {
+        if let Some(run) = self.run_of(minipage.at) {
+            self.freed.put(minipage, &run);
+        }
+    }
+
+    /// As [`allocate`](Table::allocate), of what was never allocated.
+    fn allocate_unused(
         &mut self,
         count: u64,
         bytes: u64,
@@ -170,7 +201,13 @@ impl Table {
         let left = self.window.end - self.next;
         let all = pages.and_then(|pages| pages.checked_mul(MINIPAGE_PAGE));
         let Some(all) = all.filter(|all| *all <= left) else {
-            return Err(MinipageRefusal::Full { count, bytes, left });
+            let used = self.taken();
+            return Err(MinipageRefusal::Full {
+                count,
+                bytes,
+                used,
+                left,
+            });
         };
         let at = self.next;
         self.next += all;
@@ -210,12 +247,17 @@ impl Table {
 
     /// The minipage whose page, in its view, has this address.
     pub fn find(&self, address: u64) -> Option<Minipage> {
+        self.run_of(address)?.find(address)
+    }
+
+    /// The run of the minipage whose page, in its view, has this address.
+    fn run_of(&self, address: u64) -> Option<MinipageRun> {
         let page = first_of_page(offset_of(address));
         let before = self.runs.range(..page + MINIPAGE_PAGE).rev();
         // Those that begin on the page, and one that began before.
         for (start, run) in before {
-            if let Some(found) = run.find(address) {
-                return Some(found);
+            if run.find(address).is_some() {
+                return Some(*run);
             }
             if *start <= page {
                 return None;
@@ -229,10 +271,10 @@ impl Table {
         self.next - self.window.start
     }
 
-    /// Bytes of all minipages.
+    /// Bytes of all minipages that are not freed.
     pub fn minipage_bytes(&self) -> u64 {
         let bytes = |run: &MinipageRun| run.count * u64::from(run.bytes);
-        self.runs.values().map(bytes).sum()
+        self.runs.values().map(bytes).sum::<u64>() - self.freed.bytes
     }
 
     /// Most minipages that lie on one page: so many views the program needs.
@@ -276,9 +318,9 @@ mod tests {
     #[test]
     fn the_first_page_with_room_is_taken_whatever_was_allocated_since() {
         let mut table = table();
-        let small = |table: &mut Table, bytes| table.allocate(1, bytes, 8).unwrap().at;
+        let small = |table: &mut Table, bytes| table.allocate(1, bytes, 8).unwrap().0.at;
         let first = small(&mut table, 2_000);
-        let large = table.allocate(1, 10_000, 8).unwrap().at;
+        let large = table.allocate(1, 10_000, 8).unwrap().0.at;
         assert_eq!(large, first + 4096);
         // There is no room for this on the first page, in the second view of which lies the next.
         let third = small(&mut table, 3_000);
@@ -307,7 +349,7 @@ mod tests {
             (5, 3000),
             (1, 8),
         ] {
-            let run = table.allocate(count, bytes, 8).unwrap();
+            let (run, _) = table.allocate(count, bytes, 8).unwrap();
             all.extend((0..count).map(|index| run.minipage(index).unwrap()));
             assert_eq!(run.minipage(count), None);
         }
@@ -347,6 +389,7 @@ mod tests {
             let full = MinipageRefusal::Full {
                 count,
                 bytes,
+                used: 0,
                 left: 8192,
             };
             assert_eq!(table.allocate(count, bytes, 8), Err(full));

@@ -11,6 +11,7 @@ mod held;
 mod killed;
 mod litmus;
 mod programs;
+mod reuse;
 mod rounds;
 mod starting;
 mod sync;

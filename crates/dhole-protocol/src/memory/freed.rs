@@ -1,0 +1,129 @@
+//! Freed minipages of a manager, which are allocated again for numbers of the same shape.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::minipage::{Minipage, offset_of};
+use super::table::MinipageRun;
+
+/// Bytes of a minipage, and what its address is a multiple of: the size of its numbers. A reference
+/// to what was freed leads to numbers of the same size, as long as it is used.
+pub(super) type Shape = (u64, u64);
+
+/// Freed minipages.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Freed {
+    /// By the offset of the first minipage of a run: what their addresses are multiples of.
+    pub shapes: BTreeMap<u64, u64>,
+    /// Bytes of all that are freed.
+    pub bytes: u64,
+    /// By their shape, at these addresses, with the offset of the first minipage of the run.
+    single: BTreeMap<Shape, BTreeMap<u64, u64>>,
+    /// By the offset of the first minipage of a run: how many of it are freed.
+    of_run: BTreeMap<u64, u64>,
+    /// Runs of which all are freed, by their shape and how many they are: the offsets.
+    whole: BTreeMap<(Shape, u64), BTreeSet<u64>>,
+}
+
+impl Freed {
+    fn shape(&self, run: &MinipageRun) -> Shape {
+        let align = self.shapes.get(&offset_of(run.at));
+        (run.bytes.into(), align.copied().unwrap_or(1))
+    }
+
+    /// A minipage of a run is freed.
+    pub fn put(&mut self, minipage: Minipage, run: &MinipageRun) {
+        let (shape, first) = (self.shape(run), offset_of(run.at));
+        let single = self.single.entry(shape).or_default();
+        if single.insert(minipage.at, first).is_some() {
+            return;
+        }
+        self.bytes += u64::from(minipage.bytes);
+        let of_run = self.of_run.entry(first).or_default();
+        *of_run += 1;
+        if *of_run == run.count {
+            let whole = self.whole.entry((shape, run.count)).or_default();
+            whole.insert(first);
+        }
+    }
+
+    /// Freed minipages of a shape: a whole run of so many, or one of any run.
+    pub fn take(
+        &mut self,
+        count: u64,
+        shape: Shape,
+        runs: &BTreeMap<u64, MinipageRun>,
+    ) -> Option<MinipageRun> {
+        if let Some(whole) = self.whole.get_mut(&(shape, count))
+            && let Some(first) = whole.pop_first()
+        {
+            let run = *runs.get(&first)?;
+            let single = self.single.entry(shape).or_default();
+            for minipage in (0..count).filter_map(|index| run.minipage(index)) {
+                single.remove(&minipage.at);
+            }
+            self.of_run.remove(&first);
+            self.bytes -= count * u64::from(run.bytes);
+            return Some(run);
+        }
+        if count != 1 {
+            return None;
+        }
+        let (at, first) = self.single.get_mut(&shape)?.pop_first()?;
+        let run = *runs.get(&first)?;
+        if let Some(of_run) = self.of_run.get_mut(&first) {
+            if *of_run == run.count
+                && let Some(whole) = self.whole.get_mut(&(shape, run.count))
+            {
+                whole.remove(&first);
+            }
+            *of_run -= 1;
+        }
+        self.bytes -= u64::from(run.bytes);
+        Some(MinipageRun {
+            at,
+            on_page: 1,
+            count: 1,
+            ..run
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::Table;
+
+    #[test]
+    fn freed_minipages_are_allocated_again_for_the_same_shape() {
+        let mut table = Table::new(1 << 20..1 << 30, 16);
+        let (run, _) = table.allocate(40, 256, 8).unwrap();
+        let (taken, bytes) = (table.taken(), table.minipage_bytes());
+        let minipage = |index| run.minipage(index).unwrap();
+        table.free(minipage(17));
+        table.free(minipage(3));
+        // The same bytes of other numbers, or other bytes of the same, are none of them.
+        for (bytes, align) in [(256, 4), (248, 8), (264, 8)] {
+            assert!(!table.allocate(1, bytes, align).unwrap().1);
+        }
+        let again = |table: &mut Table| {
+            let (one, were_freed) = table.allocate(1, 256, 8).unwrap();
+            were_freed.then(|| one.minipage(0).unwrap())
+        };
+        let found = [again(&mut table), again(&mut table)];
+        assert_eq!(found, [Some(minipage(17)), Some(minipage(3))]);
+        assert_eq!(again(&mut table), None);
+        // They came by their addresses: row 17 is in a view before. All of a run, and one of it.
+        let (other, _) = table.allocate(40, 256, 8).unwrap();
+        for index in 0..40 {
+            assert!(!table.allocate(40, 512, 8).unwrap().1);
+            table.free(other.minipage(index).unwrap());
+        }
+        assert_eq!(table.allocate(40, 256, 8).unwrap(), (other, true));
+        (0..40).for_each(|index| table.free(other.minipage(index).unwrap()));
+        assert_eq!(again(&mut table), other.minipage(0));
+        assert!(!table.allocate(40, 256, 8).unwrap().1);
+        table.free(other.minipage(0).unwrap());
+        table.free(other.minipage(0).unwrap());
+        assert_eq!(table.allocate(40, 256, 8).unwrap(), (other, true));
+        assert!(table.taken() > taken && table.minipage_bytes() > bytes);
+    }
+}
