@@ -60,6 +60,8 @@ pub enum Reads {
     Each,
     /// All rows are fetched in one round of messages before the first is read.
     Round,
+    /// The same, and they are copied in the order of the memory object, so no page is opened.
+    Coarse,
 }
 
 /// How rows are cut into minipages.

@@ -172,7 +172,8 @@ fn water_that_fetches_records_in_rounds_waits_once_for_each() {
         reads,
         ..water::Problem::new(24, 2, 1)
     };
-    let [each, round] = [Reads::Each, Reads::Round].map(|reads| {
+    let all = [Reads::Each, Reads::Round, Reads::Coarse];
+    let [each, round, coarse] = all.map(|reads| {
         let problem = alone(reads);
         let program = |w: &mut dhole::Worker<'_>| {
             nsquared::memory::run(w, (&problem, Cut::ROWS), None, |_| ())
@@ -181,7 +182,10 @@ fn water_that_fetches_records_in_rounds_waits_once_for_each() {
         let run = simulated.unwrap();
         (run.value.end, run.report.total())
     });
-    assert_eq!(each.0, round.0);
+    assert_eq!((&each.0, &coarse.0), (&round.0, &round.0));
+    // What is copied takes the messages of a round.
+    assert_eq!(coarse.1.raw_read_faults, round.1.raw_read_faults);
+    assert_eq!(coarse.1.messages, round.1.messages);
     // Records that come by a read: those of the other node, in each of five rounds on each node.
     let rounds = 2 * (1 + 2 * 2);
     assert!(each.1.raw_read_faults >= 12 * rounds);

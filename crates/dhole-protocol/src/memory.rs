@@ -43,6 +43,7 @@ mod holder;
 mod manager;
 mod message;
 mod minipage;
+mod run;
 pub mod sync;
 mod table;
 
@@ -60,9 +61,10 @@ use table::Table;
 pub use ahead::{MOST_PREFETCH_BYTES, MOST_PREFETCHES};
 pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
 pub use hold::HoldRefusal;
-pub use message::{MemoryKind, MemoryMessage, MemoryOperation};
+pub use message::{MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
-pub use table::{MinipageRefusal, MinipageRun};
+pub use run::MinipageRun;
+pub use table::MinipageRefusal;
 
 /// With copies of so many minipages a node takes none that is pushed to it.
 const MOST_HELD: usize = 1 << 24;
@@ -178,6 +180,11 @@ impl Millipage {
             tickets: 0,
             own: VecDeque::new(),
         }
+    }
+
+    /// From here on this node allocates no freed minipage again.
+    pub fn keep_freed(&mut self) {
+        self.table.keeps_freed = true;
     }
 
     /// Allocates `count` minipages of so many bytes, which begin at multiples of `align`. This node
@@ -398,7 +405,11 @@ impl Millipage {
             MemoryKind::Request | MemoryKind::Gone | MemoryKind::Dropped
         );
         if !names {
-            return Ok(());
+            let is_long = message.has_words() && minipage.bytes > MOST_WORDS;
+            return match is_long {
+                true => Err("more words about a minipage than there may be"),
+                false => Ok(()),
+            };
         }
         // Only an address within the views is counted on from.
         let is_one = minipage.is_within(self.object_bytes, self.views) && {

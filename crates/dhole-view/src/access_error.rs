@@ -9,7 +9,11 @@ use crate::context::MemoryWaitError;
 
 /// An access to raw memory that cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{} memory at {address:#x} on {node}: {cause}", doing(*.writes))]
+#[error(
+    "{} memory at {address:#x} on {node}: {cause}{}",
+    doing(*.writes),
+    known(.allocation)
+)]
 pub struct MemoryAccessError {
     /// The address, by the protocol's count of addresses: the view, and the offset within it. In a
     /// memory that is at the same addresses on all nodes it is that of the access.
@@ -20,6 +24,9 @@ pub struct MemoryAccessError {
     pub node: NodeId,
     /// Why.
     pub cause: MemoryAccessFailure,
+    /// What is known of the allocation that is there, or was: the file and line that allocated it,
+    /// how many minipages of how many bytes, and the node, file and line that freed it.
+    pub allocation: Option<String>,
 }
 
 /// Why an access to raw memory cannot be made.
@@ -43,6 +50,11 @@ fn doing(writes: bool) -> &'static str {
         true => "writing",
         false => "reading",
     }
+}
+
+pub(crate) fn known(allocation: &Option<String>) -> String {
+    let words = allocation.as_ref().map(|words| format!("; {words}"));
+    words.unwrap_or_default()
 }
 
 thread_local! {

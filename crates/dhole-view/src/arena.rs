@@ -352,6 +352,15 @@ impl Arena {
         Some(unsafe { self.view_at(view).add(offset) })
     }
 
+    /// Where bytes from an address on are in the view that is always open, which shows the memory
+    /// object in its order. Only what is held may be read there.
+    pub fn coarse_at(&self, address: u64, bytes: usize) -> NonNull<u8> {
+        let offset = (address & ((1 << VIEW_BITS) - 1)) as usize;
+        assert!(bytes <= self.bytes && offset <= self.bytes - bytes);
+        // SAFETY: within the view, by the test above.
+        unsafe { self.view_at(self.privileged_view()).add(offset) }
+    }
+
     /// Where a minipage is in the privileged view.
     fn privileged(&self, minipage: Minipage) -> NonNull<u8> {
         let (offset, bytes) = (minipage.offset() as usize, minipage.bytes as usize);
@@ -426,12 +435,11 @@ impl Arena {
 
     /// Makes pages exist: a view can be opened on none that does not.
     fn populate(&self, pages: Range<u64>) {
-        let offset = (pages.start & ((1 << VIEW_BITS) - 1)) as usize;
         let bytes = (pages.end - pages.start) as usize;
-        assert!(bytes <= self.bytes && offset <= self.bytes - bytes);
+        let first = self.coarse_at(pages.start, bytes);
         for page in (0..bytes).step_by(MINIPAGE_PAGE as usize) {
-            // SAFETY: within the privileged view, by the test above; the byte is only read.
-            unsafe { self.view_at(self.views).add(offset + page).read_volatile() };
+            // SAFETY: within the privileged view (`coarse_at`); the byte is only read.
+            unsafe { first.add(page).read_volatile() };
         }
     }
 }
@@ -439,6 +447,7 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catcher::CatcherKind;
     use crate::catcher::uffd::calls;
 
     /// Calls of the system that opening pages, or closing them, takes.
@@ -452,10 +461,12 @@ mod tests {
 
     #[test]
     fn pages_of_a_view_are_opened_and_closed_by_one_call() {
-        let Ok(arena) = Arena::new(1 << 20, 2, CatcherKind::Uffd, None) else {
+        let Ok(catcher) = Catcher::new(CatcherKind::Uffd) else {
             println!("passed over, for userfaultfd is refused");
             return;
         };
+        let object = Object::new(1 << 20).expect("a memory object");
+        let arena = Arena::new(1 << 20, 2, object, catcher, None).expect("an arena");
         use Protection::{Closed, Open, ReadOnly};
         assert_eq!(taken(&arena, 0..200, ReadOnly), 1);
         assert_eq!(taken(&arena, 0..200, Closed), 1);

@@ -5,6 +5,8 @@ pub(crate) mod uffd;
 use std::io;
 use std::ptr::NonNull;
 
+use crate::store_fence;
+
 use self::uffd::Uffd;
 
 /// What threads may do with pages of a view.
@@ -67,6 +69,7 @@ impl CatcherKind {
 
 impl Catcher {
     pub fn new(kind: CatcherKind) -> io::Result<Catcher> {
+        store_fence::prepare()?;
         Ok(match kind {
             CatcherKind::Uffd => Catcher::Uffd(Uffd::new()?),
             CatcherKind::Mprotect => Catcher::Mprotect,
@@ -102,9 +105,13 @@ impl Catcher {
     /// memory object if it opens them.
     pub fn protect(&self, at: NonNull<u8>, bytes: usize, protection: Protection) -> io::Result<()> {
         match self {
-            Catcher::Uffd(uffd) => uffd.protect(at, bytes, protection),
-            Catcher::Mprotect => mprotect(at, bytes, protection),
-            Catcher::Nothing => Ok(()),
+            Catcher::Uffd(uffd) => uffd.protect(at, bytes, protection)?,
+            Catcher::Mprotect => mprotect(at, bytes, protection)?,
+            Catcher::Nothing => return Ok(()),
+        }
+        match protection {
+            Protection::Open => Ok(()),
+            Protection::Closed | Protection::ReadOnly => store_fence::after_revocation(),
         }
     }
 }

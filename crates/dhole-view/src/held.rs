@@ -6,7 +6,7 @@ use dhole_protocol::memory::{HoldRefusal, VIEW_BITS};
 use crate::context::{self, MemoryWaitError};
 use crate::memory::Memory;
 use crate::number::SharedNumber;
-use crate::shared::{MemoryError, SharedRow, Use, memory};
+use crate::shared::{MemoryError, SharedRow, Use, gone, memory};
 
 /// A row that is held until this is dropped, by unwinding too.
 struct Held<'a> {
@@ -24,10 +24,10 @@ impl Drop for Held<'_> {
 }
 
 /// A row to be held: where it is, and whether to write it.
-struct Wanted {
-    address: u64,
-    bytes: u64,
-    writes: bool,
+pub(crate) struct Wanted {
+    pub address: u64,
+    pub bytes: u64,
+    pub writes: bool,
 }
 
 impl Wanted {
@@ -38,7 +38,7 @@ impl Wanted {
 }
 
 /// Holds rows in the order of their places, which all nodes have alike, and runs `f` meanwhile.
-fn holding<R>(
+pub(crate) fn holding<R>(
     memory: &Memory,
     mut wanted: Vec<Wanted>,
     f: impl FnOnce() -> R,
@@ -75,7 +75,7 @@ fn holding<R>(
     {
         match memory.hold(address, bytes, writes)? {
             Ok(()) => {}
-            Err(HoldRefusal::Lacks) => return Err(MemoryError::Gone { at: address }),
+            Err(HoldRefusal::Lacks) => return Err(gone(memory, address)),
             Err(HoldRefusal::Beyond) => {
                 let (at, len) = (address, bytes);
                 return Err(MemoryError::Foreign { at, len });

@@ -16,6 +16,7 @@
 //! | `arena` | the memory object and its views |
 //! | `attempt` | accesses to single numbers that return an error |
 //! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
+//! | `coarse` | many rows read in the order of the memory object |
 //! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
@@ -27,7 +28,9 @@
 //! | `node_sync` | a node's part of what threads wait for beside pages |
 //! | `page_words` | an atomic for each page of each view |
 //! | `shared` | what programs see |
+//! | `sites` | where minipages were allocated and freed, in words |
 //! | `sizes` | how large the numbers on each page are |
+//! | `store_fence` | what goes with a permission that is taken away, on some processors |
 //! | `sync` | locks, barriers, conditions and semaphores of threads |
 //! | `threads` | threads of a node beside its program's |
 //! | `waiters` | those of them that wait |
@@ -40,6 +43,7 @@ mod arena;
 mod attempt;
 mod catcher;
 mod checked_access;
+mod coarse;
 mod context;
 mod domain_holds;
 mod fault;
@@ -52,7 +56,9 @@ mod page_words;
 mod program;
 mod settings;
 mod shared;
+mod sites;
 mod sizes;
+mod store_fence;
 pub mod sync;
 mod thread_error;
 pub mod threads;
@@ -60,6 +66,7 @@ mod waiters;
 
 pub use access_error::{MemoryAccessError, MemoryAccessFailure};
 pub use attempt::TryAccess;
+pub use coarse::HeldRows;
 pub use fault::on_failed_access;
 pub use held::hold;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::ops::Range;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dhole_model::NodeId;
@@ -16,7 +17,7 @@ use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexSte
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryEvent, MemoryMessage,
+    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, MemoryMessage,
     MemoryOperation, Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
 };
 
@@ -28,6 +29,7 @@ use crate::domain_holds::DomainHolds;
 use crate::fault::{self, Faults, Registration};
 use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
+use crate::sites::{Sites, shortened};
 use crate::sizes::Sizes;
 use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 
@@ -57,6 +59,8 @@ pub(crate) struct Memory {
     pub waiters: Waiters,
     /// What threads wait for beside pages.
     pub sync: NodeSync,
+    /// Where minipages were allocated and freed.
+    sites: Mutex<Sites>,
     inside: Mutex<Inside>,
 }
 
@@ -125,6 +129,9 @@ impl Inside {
 
 /// Carries the effects of the machine out.
 pub(crate) struct Effects<'a, 'o> {
+    sites: &'a Mutex<Sites>,
+    /// Where the thread frees a minipage, if it does.
+    frees_at: Option<&'static Location<'static>>,
     arena: &'a Arena,
     waiters: &'a Waiters,
     payload: &'a [u8],
@@ -139,13 +146,29 @@ impl MemoryEffects for Effects<'_, '_> {
             return;
         }
         match command {
+            MemoryCommand::Send { to, mut message } if message.has_words() => {
+                let words = match message.kind {
+                    MemoryKind::Gone => known(self.sites, message.address).unwrap_or_default(),
+                    _ => self
+                        .frees_at
+                        .map(|site| shortened(site.to_string()))
+                        .unwrap_or_default(),
+                };
+                message.minipage.bytes = words.len() as u32;
+                let gather = |into: &mut Vec<u8>| into.extend_from_slice(words.as_bytes());
+                self.out.send_bytes(to, message, gather);
+            }
             MemoryCommand::Send { to, message } => self.out.send(to, message),
             MemoryCommand::SendBytes { to, message } => {
                 let gather = |into: &mut Vec<u8>| self.arena.gather(message.minipage, into);
                 self.out.send_bytes(to, message, gather);
             }
             MemoryCommand::Install(minipage) => self.arena.scatter(minipage, self.payload),
-            MemoryCommand::Clear(minipage) => self.arena.clear(minipage),
+            MemoryCommand::Clear(minipage) if self.arena.catches() => {
+                self.arena.clear(minipage);
+            }
+            // Another node may access it still, for none faults.
+            MemoryCommand::Clear(_) => {}
             MemoryCommand::Permit {
                 minipage,
                 permission,
@@ -184,6 +207,12 @@ impl Effects<'_, '_> {
             self.failed = Some(ProtocolError::MinipageProtection { at, cause });
         }
     }
+}
+
+/// What is known of the allocation at an address.
+fn known(sites: &Mutex<Sites>, address: u64) -> Option<String> {
+    let sites = sites.lock().unwrap_or_else(PoisonError::into_inner);
+    sites.words(address)
 }
 
 /// A thread waits for the page of an address.
@@ -248,13 +277,14 @@ impl NodeMemory {
             domain_holds,
             waiters: Waiters::new(),
             sync: NodeSync::new(node, nodes),
+            sites: Mutex::new(Sites::default()),
             inside: Mutex::new(inside),
         });
         let globals = &placed.globals;
         let is_first = node.index() == 0;
         let pages = placed.globals_bytes() as u64 / MINIPAGE_PAGE;
         if is_first && pages > 0 {
-            let run = memory.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE);
+            let run = memory.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE, Location::caller());
             let run = run.map_err(io::Error::other)?;
             assert_eq!(run.at, 0, "globals are the first that node 0 allocates");
         }
@@ -263,6 +293,9 @@ impl NodeMemory {
         unsafe { memory.arena.show_globals(globals, is_first)? };
         let of: *const Memory = &raw const *memory;
         let catches = memory.arena.catches();
+        if !catches {
+            memory.lock().machine.keep_freed();
+        }
         let views = memory.arena.program_views().filter(|_| catches);
         // SAFETY: the box keeps the memory where it is, and is dropped after the registrations.
         let registrations = views.map(|views| unsafe { Registration::new(of, views) });
@@ -301,6 +334,13 @@ impl Annex for NodeMemory {
         let mut effects = memory.effects(payload, out);
         let machine = &mut inside.machine;
         machine.deliver(from, message, payload.len(), &mut effects)?;
+        if message.has_words() && !payload.is_empty() {
+            let mut sites = memory.sites();
+            match message.kind {
+                MemoryKind::Gone => sites.heard(message.address, payload),
+                _ => sites.freed(message.address, from, payload),
+            }
+        }
         effects.failed.map_or(Ok(()), Err)
     }
 
@@ -389,8 +429,20 @@ impl Memory {
         count: u64,
         bytes: u64,
         align: u64,
+        site: &'static Location<'static>,
     ) -> Result<MinipageRun, MinipageRefusal> {
-        self.lock().machine.allocate(count, bytes, align)
+        let run = self.lock().machine.allocate(count, bytes, align)?;
+        self.sites().allocated(&run, site);
+        Ok(run)
+    }
+
+    fn sites(&self) -> MutexGuard<'_, Sites> {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of the allocation that is at an address, or was.
+    pub fn known(&self, address: u64) -> Option<String> {
+        known(&self.sites, address)
     }
 
     /// Most minipages of this node on one page, the bytes that it has allocated by whole pages, and
@@ -445,7 +497,11 @@ impl Memory {
     ///
     /// # Errors
     /// As [`acts`](Memory::acts).
-    pub fn free(&self, address: u64) -> Result<bool, MemoryWaitError> {
+    pub fn free(
+        &self,
+        address: u64,
+        site: &'static Location<'static>,
+    ) -> Result<bool, MemoryWaitError> {
         let (mut asked, mut is_own, mut freed, mut failed) = (false, false, true, None);
         let page = waits_for(address);
         let waited = context::wait(self.threads(), page, &mut |out| {
@@ -453,6 +509,7 @@ impl Memory {
             let is_kept = inside.kept.iter().any(|kept| waits_for(kept.page) == page);
             let machine = &mut inside.machine;
             let mut effects = self.effects(&[], out);
+            effects.frees_at = Some(site);
             loop {
                 // Another thread has asked for it before, and keeps it until its instruction is
                 // over.
@@ -477,6 +534,10 @@ impl Memory {
             }
         });
         waited?;
+        if freed && failed.is_none() {
+            let words = site.to_string();
+            self.sites().freed(address, self.node, words.as_bytes());
+        }
         failed.map_or(Ok(freed), |cause| Err(MemoryWaitError::Refused(cause)))
     }
 
@@ -486,6 +547,8 @@ impl Memory {
         out: &'a mut AnnexOutbox<'o>,
     ) -> Effects<'a, 'o> {
         Effects {
+            sites: &self.sites,
+            frees_at: None,
             arena: &self.arena,
             waiters: &self.waiters,
             payload,
@@ -579,6 +642,7 @@ impl Memory {
             writes,
             node: self.node,
             cause,
+            allocation: self.known(address),
         }
     }
 }

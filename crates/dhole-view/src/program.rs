@@ -3,6 +3,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use dhole_node::{Annex, AnnexMaker, AnnexPlace, Worker};
@@ -86,13 +87,15 @@ impl<'id> RawMemory<'id> {
     ///
     /// # Errors
     /// [`MemoryError::Refused`]: there is no more room, or no such size.
+    #[track_caller]
     pub fn allocate(self, bytes: usize, align: usize) -> Result<NonNull<u8>, MemoryError> {
         let (bytes, align) = (bytes as u64, align as u64);
         let run = match bytes {
-            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align)?,
+            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align, Location::caller())?,
             _ => {
                 let pages = bytes.div_ceil(MINIPAGE_PAGE);
-                self.0.allocate(pages, MINIPAGE_PAGE, align)?
+                self.0
+                    .allocate(pages, MINIPAGE_PAGE, align, Location::caller())?
             }
         };
         Ok(self.place(run, bytes as usize))

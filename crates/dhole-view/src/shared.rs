@@ -3,12 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
+use std::panic::Location;
 
 use dhole_heap::Share;
 use dhole_node::{IntoError, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, VIEW_BITS};
 
-use crate::access_error::MemoryAccessError;
+use crate::access_error::{self, MemoryAccessError};
 use crate::context::MemoryWaitError;
 use crate::memory::{Memory, NodeMemory};
 use crate::number::SharedNumber;
@@ -57,10 +58,15 @@ pub enum MemoryError {
         other: u64,
     },
     /// Nothing is allocated there, or no longer.
-    #[error("using memory at {at:#x}: nothing is allocated there, or no longer")]
+    #[error(
+        "using memory at {at:#x}: nothing is allocated there, or no longer{}",
+        access_error::known(.allocation)
+    )]
     Gone {
         /// The address.
         at: u64,
+        /// What is known of the allocation that was there.
+        allocation: Option<String>,
     },
     /// An access that was tried ([`TryAccess`](crate::TryAccess)) cannot be made.
     #[error(transparent)]
@@ -71,6 +77,12 @@ pub enum MemoryError {
 }
 
 impl IntoError for MemoryError {}
+
+/// Nothing is allocated at an address.
+pub(crate) fn gone(memory: &Memory, at: u64) -> MemoryError {
+    let allocation = memory.known(at);
+    MemoryError::Gone { at, allocation }
+}
 
 /// How a node uses the numbers of a row. Cells may change at any time; slices do not, so the two do
 /// not meet.
@@ -128,6 +140,7 @@ pub fn usage(w: &Worker<'_>) -> Result<MemoryUsage, MemoryError> {
 ///
 /// # Errors
 /// [`MemoryError`]: the run has no memory, or no more of it.
+#[track_caller]
 pub fn alloc<N: SharedNumber>(w: &mut Worker<'_>) -> Result<SharedCell<N>, MemoryError> {
     let rows = alloc_rows(w, 1, 1)?;
     Ok(SharedCell(rows.row(0)))
@@ -139,6 +152,7 @@ pub fn alloc<N: SharedNumber>(w: &mut Worker<'_>) -> Result<SharedCell<N>, Memor
 /// # Errors
 /// [`MemoryError`]: the run has no memory, or no more of it; or rows are empty or larger than
 /// 64 MiB.
+#[track_caller]
 pub fn alloc_rows<N: SharedNumber>(
     w: &mut Worker<'_>,
     count: usize,
@@ -152,6 +166,7 @@ pub fn alloc_rows<N: SharedNumber>(
 ///
 /// # Errors
 /// As there; a chunk of no rows is refused too.
+#[track_caller]
 pub fn alloc_chunks<N: SharedNumber>(
     w: &mut Worker<'_>,
     count: usize,
@@ -162,7 +177,7 @@ pub fn alloc_chunks<N: SharedNumber>(
     let (count, len, chunk) = (count as u64, len as u64, chunk as u64);
     let bytes = len.saturating_mul(size).saturating_mul(chunk);
     let minipages = count.div_ceil(chunk.max(1));
-    let run = memory(w)?.allocate(minipages, bytes, size)?;
+    let run = memory(w)?.allocate(minipages, bytes, size, Location::caller())?;
     Ok(SharedRows {
         at: run.at,
         count,
@@ -180,6 +195,7 @@ pub fn alloc_chunks<N: SharedNumber>(
 ///
 /// # Errors
 /// As [`alloc_rows`].
+#[track_caller]
 pub fn alloc_contiguous<N: SharedNumber>(
     w: &mut Worker<'_>,
     count: usize,
@@ -188,7 +204,7 @@ pub fn alloc_contiguous<N: SharedNumber>(
     let (count, len) = (count as u64, len as u64);
     let bytes = len.saturating_mul(size_of::<N>() as u64);
     let pages = bytes.saturating_mul(count).div_ceil(MINIPAGE_PAGE);
-    let run = memory(w)?.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE)?;
+    let run = memory(w)?.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE, Location::caller())?;
     Ok(SharedRows {
         at: run.at,
         count,
@@ -330,6 +346,7 @@ impl<N: SharedNumber> SharedRows<N> {
     ///
     /// # Errors
     /// As there, of the first that cannot be freed.
+    #[track_caller]
     pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         if self.count > 0 {
@@ -337,8 +354,8 @@ impl<N: SharedNumber> SharedRows<N> {
             self.row(self.count() - 1).tested(memory)?;
         }
         for (at, _) in self.minipages(0..self.count()) {
-            if !memory.free(at)? {
-                return Err(MemoryError::Gone { at });
+            if !memory.free(at, Location::caller())? {
+                return Err(gone(memory, at));
             }
         }
         Ok(())
@@ -385,7 +402,7 @@ impl<N: SharedNumber> SharedRange<N> {
     /// [`MemoryError`]: the run has ended, say.
     pub fn fetch(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = self.tested(w)?;
-        Ok(memory.fetch(&mut self.of.minipages(self.rows))?)
+        Ok(memory.fetch(&mut self.minipages(), true)?)
     }
 
     /// Asks for all rows of which this node has no copy, and does not wait. What goes beyond 1,024
@@ -401,6 +418,27 @@ impl<N: SharedNumber> SharedRange<N> {
             }
         })?;
         Ok(())
+    }
+
+    /// How many rows.
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many numbers in each.
+    pub(crate) fn row_len(&self) -> usize {
+        self.of.row_len()
+    }
+
+    /// Each of the rows.
+    pub(crate) fn each(&self) -> impl Iterator<Item = SharedRow<N>> {
+        let of = self.of;
+        self.rows.clone().map(move |row| of.row(row))
+    }
+
+    /// An address on each minipage of the rows, and how many bytes it has.
+    pub(crate) fn minipages(&self) -> impl Iterator<Item = (u64, u32)> + use<N> {
+        self.of.minipages(self.rows.clone())
     }
 
     /// The memory, which has the first and the last row.
@@ -521,12 +559,13 @@ impl<N: SharedNumber> SharedRow<N> {
     ///
     /// # Errors
     /// [`MemoryError`]: it was freed before, say.
+    #[track_caller]
     pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.tested(memory)?;
-        match memory.free(self.at)? {
+        match memory.free(self.at, Location::caller())? {
             true => Ok(()),
-            false => Err(MemoryError::Gone { at: self.at }),
+            false => Err(gone(memory, self.at)),
         }
     }
 

@@ -67,6 +67,12 @@ impl Record<'_> {
     }
 }
 
+/// The places of the atoms in a copy of a record.
+fn atoms_of(record: &[f64]) -> Atoms {
+    let at = |atom: usize, axis: usize| record[TERMS + atom * 3 + axis];
+    [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| at(atom, axis)))
+}
+
 /// One node's part in the run.
 struct Part {
     molecules: SharedRows<f64>,
@@ -97,9 +103,18 @@ impl Part {
     /// # Errors
     /// Those of the runtime.
     fn potential(&mut self, w: &mut Worker<'_>) -> dhole::Result<(Energy, Pairs)> {
-        if self.reads == Reads::Round {
-            for others in self.section.others.clone() {
-                self.molecules.range(others).fetch(w)?;
+        for others in self.section.others.clone() {
+            let rows = self.molecules.range(others.clone());
+            match self.reads {
+                Reads::Each => {}
+                Reads::Round => rows.fetch(w)?,
+                Reads::Coarse => {
+                    let mut numbers = vec![0.0; others.len() * NUMBERS];
+                    rows.copy_to(w, &mut numbers)?;
+                    for (number, record) in others.zip(numbers.chunks(NUMBERS)) {
+                        self.section.sites[number] = Sites::new(&atoms_of(record));
+                    }
+                }
             }
         }
         let mut within = 0.0;
@@ -109,7 +124,8 @@ impl Part {
             self.section.sites[number] = Sites::new(&atoms);
             within += intra::act(&atoms).1;
         }
-        for number in self.section.others.clone().into_iter().flatten() {
+        let each = self.section.others.clone().into_iter().flatten();
+        for number in each.filter(|_| self.reads != Reads::Coarse) {
             self.section.sites[number] = Sites::new(&self.record(w, number).atoms());
         }
         self.section.forces.fill(Atoms::default());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::minipage::{Minipage, offset_of};
-use super::table::MinipageRun;
+use super::run::MinipageRun;
 
 /// Bytes of a minipage, and what its address is a multiple of: the size of its numbers. A reference
 /// to what was freed leads to numbers of the same size, as long as it is used.
@@ -85,45 +85,5 @@ impl Freed {
             count: 1,
             ..run
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::table::Table;
-
-    #[test]
-    fn freed_minipages_are_allocated_again_for_the_same_shape() {
-        let mut table = Table::new(1 << 20..1 << 30, 16);
-        let (run, _) = table.allocate(40, 256, 8).unwrap();
-        let (taken, bytes) = (table.taken(), table.minipage_bytes());
-        let minipage = |index| run.minipage(index).unwrap();
-        table.free(minipage(17));
-        table.free(minipage(3));
-        // The same bytes of other numbers, or other bytes of the same, are none of them.
-        for (bytes, align) in [(256, 4), (248, 8), (264, 8)] {
-            assert!(!table.allocate(1, bytes, align).unwrap().1);
-        }
-        let again = |table: &mut Table| {
-            let (one, were_freed) = table.allocate(1, 256, 8).unwrap();
-            were_freed.then(|| one.minipage(0).unwrap())
-        };
-        let found = [again(&mut table), again(&mut table)];
-        assert_eq!(found, [Some(minipage(17)), Some(minipage(3))]);
-        assert_eq!(again(&mut table), None);
-        // They came by their addresses: row 17 is in a view before. All of a run, and one of it.
-        let (other, _) = table.allocate(40, 256, 8).unwrap();
-        for index in 0..40 {
-            assert!(!table.allocate(40, 512, 8).unwrap().1);
-            table.free(other.minipage(index).unwrap());
-        }
-        assert_eq!(table.allocate(40, 256, 8).unwrap(), (other, true));
-        (0..40).for_each(|index| table.free(other.minipage(index).unwrap()));
-        assert_eq!(again(&mut table), other.minipage(0));
-        assert!(!table.allocate(40, 256, 8).unwrap().1);
-        table.free(other.minipage(0).unwrap());
-        table.free(other.minipage(0).unwrap());
-        assert_eq!(table.allocate(40, 256, 8).unwrap(), (other, true));
-        assert!(table.taken() > taken && table.minipage_bytes() > bytes);
     }
 }

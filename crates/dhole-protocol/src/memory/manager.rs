@@ -134,7 +134,14 @@ impl Millipage {
             MemoryOperation::Push => MemoryKind::Dropped,
             _ => MemoryKind::Gone,
         };
-        self.send(request.asker, MemoryMessage { kind, ..request }, out);
+        // It names none: the node may have words for it.
+        let minipage = Minipage { at: 0, bytes: 0 };
+        let message = MemoryMessage {
+            kind,
+            minipage,
+            ..request
+        };
+        self.send(request.asker, message, out);
     }
 
     /// Begins with the next requests for a minipage, as long as none is under way.

@@ -56,6 +56,9 @@ pub enum MemoryOperation {
     Free,
 }
 
+/// Most bytes of words that come with a message ([`MemoryMessage::has_words`]).
+pub const MOST_WORDS: u32 = 512;
+
 /// A message about a minipage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct MemoryMessage {
@@ -91,10 +94,18 @@ impl MemoryMessage {
         }
     }
 
+    /// Whether its payload is words for people: where a minipage is freed, or was allocated and
+    /// freed. Their length stands in place of the minipage's, which these messages do not name.
+    pub fn has_words(&self) -> bool {
+        let frees = self.operation == MemoryOperation::Free;
+        self.kind == MemoryKind::Gone || self.kind == MemoryKind::Request && frees
+    }
+
     /// Bytes of its payload.
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
             MemoryKind::Data => self.minipage.bytes.into(),
+            _ if self.has_words() => self.minipage.bytes.into(),
             _ => 0,
         }
     }

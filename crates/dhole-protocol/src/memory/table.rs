@@ -10,6 +10,7 @@ use super::freed::Freed;
 use super::minipage::{
     MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS, first_of_page, offset_of,
 };
+use super::run::MinipageRun;
 
 /// Why minipages cannot be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -43,57 +44,6 @@ pub enum MinipageRefusal {
     },
 }
 
-/// Minipages of one size that were allocated together: a manager keeps one entry for them all.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct MinipageRun {
-    /// The address of the first.
-    pub at: u64,
-    /// Bytes of each.
-    pub bytes: u32,
-    /// Bytes from one to the next on the same page.
-    pub stride: u32,
-    /// How many lie on a page, each in a view of its own; 1 where each has pages of its own.
-    pub on_page: u32,
-    /// How many there are.
-    pub count: u64,
-}
-
-impl MinipageRun {
-    /// Pages from the first minipage of one page to that of the next.
-    fn pages_each(&self) -> u64 {
-        u64::from(self.bytes).div_ceil(MINIPAGE_PAGE)
-    }
-
-    /// Minipage `index`, if there are so many.
-    pub fn minipage(&self, index: u64) -> Option<Minipage> {
-        if index >= self.count || self.on_page == 0 {
-            return None;
-        }
-        let (page, place) = (
-            index / u64::from(self.on_page),
-            index % u64::from(self.on_page),
-        );
-        let pages = page.checked_mul(self.pages_each() * MINIPAGE_PAGE)?;
-        let on_page = place * (u64::from(self.stride) + (1 << VIEW_BITS));
-        Some(Minipage {
-            at: self.at.checked_add(pages)?.checked_add(on_page)?,
-            bytes: self.bytes,
-        })
-    }
-
-    /// The minipage whose page, in its view, has this address.
-    fn find(&self, address: u64) -> Option<Minipage> {
-        let first = first_of_page(offset_of(self.at));
-        let page = first_of_page(offset_of(address)).checked_sub(first)? / MINIPAGE_PAGE;
-        let place = (address >> VIEW_BITS).checked_sub(self.at >> VIEW_BITS)?;
-        if place >= u64::from(self.on_page) {
-            return None;
-        }
-        self.minipage(page / self.pages_each() * u64::from(self.on_page) + place)
-            .filter(|found| found.covers(address))
-    }
-}
-
 /// What a manager has allocated of its part of the memory.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Table {
@@ -105,6 +55,8 @@ pub(super) struct Table {
     runs: BTreeMap<u64, MinipageRun>,
     /// Freed minipages.
     freed: Freed,
+    /// None of those is allocated again.
+    pub keeps_freed: bool,
     /// The last pages that have room, in the order in which they were begun.
     open: Vec<OpenPage>,
     /// The first page of which nothing is taken.
@@ -133,6 +85,7 @@ impl Table {
             views,
             runs: BTreeMap::new(),
             freed: Freed::default(),
+            keeps_freed: false,
             open: Vec::new(),
         }
     }
@@ -157,6 +110,9 @@ impl Table {
 
     /// A minipage is no node's any more.
     pub fn free(&mut self, minipage: Minipage) {
+        if self.keeps_freed {
+            return;
+        }
         if let Some(run) = self.run_of(minipage.at) {
             self.freed.put(minipage, &run);
         }
@@ -397,5 +353,40 @@ mod tests {
         assert_eq!(table.taken(), 0);
         table.allocate(4, 8, 8).unwrap();
         assert_eq!((table.taken(), table.views_used()), (8192, 2));
+    }
+
+    #[test]
+    fn freed_minipages_are_allocated_again_for_the_same_shape() {
+        let mut table = Table::new(1 << 20..1 << 30, 16);
+        let (run, _) = table.allocate(40, 256, 8).unwrap();
+        let (taken, bytes) = (table.taken(), table.minipage_bytes());
+        let minipage = |index| run.minipage(index).unwrap();
+        table.free(minipage(17));
+        table.free(minipage(3));
+        // The same bytes of other numbers, or other bytes of the same, are none of them.
+        for (bytes, align) in [(256, 4), (248, 8), (264, 8)] {
+            assert!(!table.allocate(1, bytes, align).unwrap().1);
+        }
+        let again = |table: &mut Table| {
+            let (one, were_freed) = table.allocate(1, 256, 8).unwrap();
+            were_freed.then(|| one.minipage(0).unwrap())
+        };
+        let found = [again(&mut table), again(&mut table)];
+        assert_eq!(found, [Some(minipage(17)), Some(minipage(3))]);
+        assert_eq!(again(&mut table), None);
+        // They came by their addresses: row 17 is in a view before. All of a run, and one of it.
+        let (other, _) = table.allocate(40, 256, 8).unwrap();
+        for index in 0..40 {
+            assert!(!table.allocate(40, 512, 8).unwrap().1);
+            table.free(other.minipage(index).unwrap());
+        }
+        assert_eq!(table.allocate(40, 256, 8).unwrap(), (other, true));
+        (0..40).for_each(|index| table.free(other.minipage(index).unwrap()));
+        assert_eq!(again(&mut table), other.minipage(0));
+        assert!(!table.allocate(40, 256, 8).unwrap().1);
+        table.free(other.minipage(0).unwrap());
+        table.free(other.minipage(0).unwrap());
+        assert_eq!(table.allocate(40, 256, 8).unwrap(), (other, true));
+        assert!(table.taken() > taken && table.minipage_bytes() > bytes);
     }
 }

@@ -25,17 +25,27 @@ struct Round<'a> {
     /// The last of them has a thread that waits for it alone: this one.
     is_own: bool,
     counted: bool,
+    opens: bool,
 }
 
 impl Memory {
     /// Fetches copies of minipages to read, as many at once as may be under way, and waits until
-    /// they have come. Those of which there is nothing are passed over.
+    /// they have come. Those of which there is nothing are passed over. Their pages are opened if
+    /// `opens`.
     ///
     /// # Errors
     /// [`MemoryWaitError`]
-    pub fn fetch(&self, wanted: &mut dyn Iterator<Item = Wanted>) -> Result<(), MemoryWaitError> {
+    pub fn fetch(
+        &self,
+        wanted: &mut dyn Iterator<Item = Wanted>,
+        opens: bool,
+    ) -> Result<(), MemoryWaitError> {
         if context::holds() {
             return Err(MemoryWaitError::Holds);
+        }
+        // Where all nodes have the same memory there is nothing to fetch.
+        if !self.arena.catches() {
+            return Ok(());
         }
         let mut round = Round {
             thread: context::own_number(),
@@ -45,6 +55,7 @@ impl Memory {
             answered: 0,
             is_own: false,
             counted: false,
+            opens,
         };
         while round.next.is_some() {
             let mut failed = None;
@@ -105,7 +116,9 @@ impl Memory {
         if let (true, Some(address)) = (round.is_own, round.asked.last()) {
             inside.machine.goes_on(*address, &mut effects);
         }
-        open(inside, &round.asked, &mut effects);
+        if round.opens {
+            open(inside, &round.asked, &mut effects);
+        }
         match effects.failed.take() {
             Some(cause) => Err(MemoryWaitError::Refused(cause)),
             None => Ok(AnnexStep::Over),

@@ -34,11 +34,22 @@ pub fn of_a_freed_row(w: &mut Worker<'_>) -> Result<Vec<MemoryAccessFailure>> {
     ];
     let writes: Vec<bool> = errors.iter().map(|error| error.writes).collect();
     assert_eq!(writes, [false, true, true]);
+    for error in &errors {
+        let words = error.to_string();
+        let parts = [
+            "allocated at",
+            "attempts.rs:",
+            "(1 x 32 bytes)",
+            "freed by node 0 at",
+        ];
+        assert!(parts.iter().all(|part| words.contains(part)), "{words}");
+    }
     let places: Vec<u64> = errors.iter().map(|error| error.address % 4096).collect();
     assert_eq!(places, [8, 16, 24]);
     assert!(errors.iter().all(|error| error.node == w.node()));
     let gone = row.try_with(w, |_| ()).unwrap_err();
     assert!(matches!(gone, MemoryError::Gone { .. }), "{gone}");
+    assert!(gone.to_string().contains("freed by node 0 at"), "{gone}");
     w.barrier()?;
     Ok(errors.into_iter().map(|error| error.cause).collect())
 }

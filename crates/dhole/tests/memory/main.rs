@@ -4,6 +4,7 @@
 mod attempts;
 #[path = "../processes/cluster.rs"]
 mod cluster;
+mod coarse;
 mod domains;
 mod ending;
 mod globals;
