@@ -279,6 +279,12 @@ fn a_program_with_posix_threads_prints_what_it_prints_without_dhole() {
 }
 
 #[test]
+fn waits_with_a_limit_end_as_they_do_without_dhole() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    is_as_without_dhole(built(&BUILT, "timed", &["-pthread"]), "timed");
+}
+
+#[test]
 fn a_program_with_c11_s_threads_prints_what_it_prints_without_dhole() {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     is_as_without_dhole(built(&BUILT, "c11", &["-std=c11"]), "c11");
@@ -362,6 +368,16 @@ fn it_works_as_a_compiler_does() {
         "variables in section mine cannot be shared",
     );
     assert!(!place().join("mine.o").exists(), "nobody may link it");
+    refused(
+        &["one.c", "-o", "one.c"],
+        2,
+        "-o one.c: the output is an input",
+    );
+    refused(
+        &["-c", "one.c", "two.txt"],
+        2,
+        "compiling two.txt: its name ends",
+    );
     refused(&["-shared", "one.c"], 2, "-shared: a shared library");
     refused(&["lacks.c"], 1, "dhole_does_not_have_sem_open");
     refused(&["one.o"], 1, "undefined reference to `two'");

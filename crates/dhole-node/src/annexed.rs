@@ -312,11 +312,17 @@ impl AnnexLink for NodeLink<'_> {
         if self.takers.takes() {
             return Err(AnnexWaitError::InCall);
         }
+        let began_ns = self.machine.now(self.node.id);
+        let (mut faulted, mut waited) = ([false; 2], false);
         loop {
             let seen = waiter.woken();
-            if self.take_step(step, false, &mut [false; 2]) == AnnexStep::Over {
+            if self.take_step(step, false, &mut faulted) == AnnexStep::Over {
+                if waited || faulted != [false; 2] {
+                    self.counts(began_ns, faulted);
+                }
                 return Ok(());
             }
+            waited = true;
             let woken = || waiter.woken() != seen;
             if self.machine.help(self.receivers, self.node.id, &woken) {
                 continue;

@@ -232,6 +232,18 @@ impl Words {
 
     /// Refuses what would leave a source's globals private.
     fn check_sources(&self) -> Result<(), CcError> {
+        let is_output = |input: &Input| match input {
+            Input::Source(source) => self.output.as_ref() == Some(source),
+            Input::Other(word) => self
+                .output
+                .as_ref()
+                .is_some_and(|it| it.as_os_str() == word),
+        };
+        if let (true, Some(output)) = (self.inputs.iter().any(is_output), &self.output) {
+            let option = format!("-o {}", output.display());
+            let why = "the output is an input, which it would replace";
+            return Err(CcError::Option { option, why });
+        }
         let names_language = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-x");
         let refused = |option: &OsString, why| {
             let option = option.to_string_lossy().into_owned();
