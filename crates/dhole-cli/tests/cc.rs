@@ -227,7 +227,7 @@ fn mistakes_are_named(domains: &str) {
         "{printed}"
     );
     assert!(
-        printed.contains("are left of this node's part of the memory"),
+        printed.contains("bytes of this node's part of the memory are used"),
         "{printed}"
     );
 }
