@@ -9,7 +9,7 @@ use crate::{Incoming, Loss, Offers, Port, SendError};
 ///
 /// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name. Where a layer
 /// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says;
-/// where it does not say how it parks coarsely, that is a [`park`](Layer::park), and it cannot peek.
+/// where it does not say how it parks coarsely, that is a [`park`](Layer::park). It cannot peek.
 #[expect(missing_docs, reason = "they are those of Port")]
 pub trait Layer: Send + Sync {
     /// What the port beneath is.

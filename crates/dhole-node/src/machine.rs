@@ -77,9 +77,9 @@ pub trait Machine: Sync {
         false
     }
 
-    /// Sends a message, if that can be done at once; whether it was sent. Its bytes are the first two
-    /// of `parts`, one behind the other, and its payload is the third. The caller may hold the
-    /// node's lock.
+    /// Sends a message, if that can be done at once; whether it was sent. Its bytes are the first
+    /// two of `parts`, one behind the other, and its payload is the third. The caller may hold
+    /// the node's lock.
     ///
     /// A message that notifies its receiver ([`Notify::Now`]) is one for which the worker
     /// [waits](Machine::wait_polling) next: the machine may notify the receiver only when the

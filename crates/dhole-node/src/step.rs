@@ -18,7 +18,7 @@ pub(crate) struct Step<'a, 'g> {
     pub at_once: Option<AtOnce<'a>>,
 }
 
-/// Sends a message, as [`Machine::send_bytes`](crate::Machine::send_bytes) does; whether it was sent.
+/// Sends a message as [`Machine::send_bytes`](crate::Machine::send_bytes); whether it was sent.
 pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool;
 
 /// What the protocol has to know of where the worker is.

@@ -54,7 +54,6 @@ mod copyset;
 mod effects;
 mod error;
 mod freeing;
-pub mod group;
 mod handed_out;
 mod home;
 mod ids;
@@ -89,6 +88,8 @@ mod treadmarks;
 mod update;
 mod wait_for;
 mod waiting;
+
+pub use dhole_group as group;
 
 pub use array_command::{
     ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,

@@ -233,7 +233,7 @@ pub enum ObjectsMessage {
     Group(GroupMessage<Arc<Ordered>>),
 }
 
-impl Body for Arc<Ordered> {}
+impl Body for Ordered {}
 
 impl Call {
     /// The same, for who does not keep it.

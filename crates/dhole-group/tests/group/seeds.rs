@@ -1,7 +1,7 @@
 //! Seeds of everything that can go wrong, then a time in which nothing does and all must heal.
 
+use dhole_group::{Method, Quorum};
 use dhole_model::NodeId;
-use dhole_protocol::group::{Method, Quorum};
 use rand::RngExt;
 
 use crate::bug::Bug;

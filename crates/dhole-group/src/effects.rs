@@ -1,5 +1,5 @@
-//! What a step of a member does: it calls effects, as a step of the protocol does
-//! ([`Effects`](crate::Effects)).
+//! What a step of a member does: it calls effects, as a step of the state machine
+//! of `dhole-protocol` does.
 
 use dhole_model::NodeId;
 

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use dhole_model::NodeId;
-use dhole_protocol::group::{
+use dhole_group::{
     Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Part, Settings, ViewId,
 };
+use dhole_model::NodeId;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 

@@ -1,6 +1,6 @@
 //! Mistakes planted between the members and the world, which the invariants must find.
 
-use dhole_protocol::group::{GroupMessage, Part};
+use dhole_group::{GroupMessage, Part};
 
 use crate::world::Text;
 

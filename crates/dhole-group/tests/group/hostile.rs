@@ -1,9 +1,9 @@
 //! Whatever a peer sends, a member neither panics nor grows without limit.
 
-use dhole_model::NodeId;
-use dhole_protocol::group::{
+use dhole_group::{
     Cast, Group, GroupError, GroupEvent, GroupMessage, Member, Part, Settings, State, ViewId, Wants,
 };
+use dhole_model::NodeId;
 use proptest::prelude::*;
 
 const WINDOW: u32 = 8;

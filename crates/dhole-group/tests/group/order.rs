@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use std::collections::BTreeMap;
 
+use dhole_group::{Group, GroupCommand, GroupEvent, Settings};
 use dhole_model::NodeId;
-use dhole_protocol::group::{Group, GroupCommand, GroupEvent, Settings};
 
 use crate::world::{Happening, Links, World};
 

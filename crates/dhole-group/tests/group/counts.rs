@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use dhole_model::NodeId;
-use dhole_protocol::group::{
+use dhole_group::{
     Ending, Group, GroupCommand, GroupEvent, GroupMessage, Method, Quorum, Settings, ViewId,
 };
+use dhole_model::NodeId;
 use dhole_wire::Wire;
 
 use crate::world::{Happening, Links, Text, World};

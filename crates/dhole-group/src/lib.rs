@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use dhole_model::NodeId;
-//! use dhole_protocol::group::{Group, GroupCommand, GroupEvent, Settings};
+//! use dhole_group::{Group, GroupCommand, GroupEvent, Settings};
 //!
 //! let mut members = [0, 1].map(|node| Group::new(NodeId(node), 2, Settings::reliable()));
 //! let mut out = Vec::new();
@@ -22,8 +22,9 @@
 //!     GroupCommand::SendAll { .. },
 //!     GroupCommand::Deliver { sequence: 1, from: NodeId(1), body: 7 },
 //! ]));
-//! # Ok::<(), dhole_protocol::group::GroupError>(())
+//! # Ok::<(), dhole_group::GroupError>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod body;
 mod change;

@@ -38,6 +38,9 @@ impl Body for Arc<[u8]> {
     }
 }
 
+/// A body that is shared travels whole.
+impl<B: Body> Body for Arc<B> {}
+
 impl Body for u8 {}
 impl Body for u32 {}
 impl Body for u64 {}

@@ -1,9 +1,7 @@
 //! A member that the others have gone on without, and that takes those for lost who could say so.
 
+use dhole_group::{Ending, Group, GroupCommand, GroupEvent, GroupMessage, Settings, ViewId};
 use dhole_model::NodeId;
-use dhole_protocol::group::{
-    Ending, Group, GroupCommand, GroupEvent, GroupMessage, Settings, ViewId,
-};
 
 type Members = Vec<Group<u32>>;
 type Sent = Vec<(NodeId, NodeId, GroupMessage<u32>)>;
