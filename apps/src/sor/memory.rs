@@ -18,7 +18,56 @@ use super::problem::UNITS_PER_POINT;
 use super::sequential::Grid;
 use super::shared::{Finding, Outcome};
 use super::{Colour, Columns, Problem};
-use crate::raw::{Cut, Float};
+use crate::raw::{Cut, Float, Granularity};
+
+/// A number of which rows are.
+pub trait RowNumber: Float {
+    /// Relaxes a row that is held as a slice, as [`relax`] does one of cells, if that is faster:
+    /// where it becomes vector instructions.
+    const RELAX_HELD: Option<RelaxHeld<Self>>;
+    /// The number, rounded.
+    fn rounded(number: f64) -> Self;
+    /// The number.
+    fn exact(self) -> f64;
+}
+
+/// As of [`kernel::relax`](super::kernel::relax).
+pub type RelaxHeld<E> = fn(&mut [E], [&[E]; 3], Columns, usize, f64);
+
+impl RowNumber for f64 {
+    const RELAX_HELD: Option<RelaxHeld<f64>> = Some(super::kernel::relax);
+
+    fn rounded(number: f64) -> f64 {
+        number
+    }
+
+    fn exact(self) -> f64 {
+        self
+    }
+}
+
+impl RowNumber for f32 {
+    const RELAX_HELD: Option<RelaxHeld<f32>> = None;
+
+    fn rounded(number: f64) -> f32 {
+        number as f32
+    }
+
+    fn exact(self) -> f64 {
+        self.into()
+    }
+}
+
+/// Rows of at least so many numbers are held while they are relaxed: holding four rows takes as
+/// long as a fraction of that.
+pub const LEAST_HELD: usize = 1024;
+
+/// How rows that are cut so are relaxed, if they are held.
+fn relax_held<E: RowNumber>(problem: &Problem, cut: Cut) -> Option<RelaxHeld<E>> {
+    // A row that is no minipage may lie in several, and cannot be held.
+    let is_long = cut.granularity == Granularity::Allocation && problem.row_len() >= LEAST_HELD;
+    E::RELAX_HELD.filter(|_| is_long)
+}
 
 /// The rows of both colours.
 struct Rows<E: Float> {
@@ -74,7 +123,7 @@ pub fn relax<E: Float>(
 ///
 /// # Errors
 /// Those of the runtime; and that the run has no raw memory, or not enough.
-pub fn run<E: Float>(
+pub fn run<E: RowNumber>(
     w: &mut Worker<'_>,
     (problem, cut): (&Problem, Cut),
     solution: Option<&Grid>,
@@ -93,11 +142,19 @@ pub fn run<E: Float>(
     let shared = Rows { red, black };
     let (node, nodes) = (w.node().index(), w.nodes());
     let mut values = vec![0.0; problem.row_len()];
+    let held = relax_held(problem, cut);
     for colour in Colour::BOTH {
         for row in problem.initial_band(node, nodes) {
             problem.fill(colour, row, &mut values);
-            let cells = shared.of(colour).row(row).cells(w);
-            let both = cells.iter().zip(&values);
+            let row = shared.of(colour).row(row);
+            if held.is_some() {
+                row.write(w, |row| {
+                    let both = row.iter_mut().zip(&values);
+                    both.for_each(|(number, value)| *number = E::rounded(*value));
+                })?;
+                continue;
+            }
+            let both = row.cells(w).iter().zip(&values);
             both.for_each(|(cell, value)| E::store(cell, *value));
         }
     }
@@ -108,7 +165,7 @@ pub fn run<E: Float>(
     let began = w.now();
     for step in 0..problem.steps {
         for colour in Colour::BOTH {
-            half_sweep(w, problem, &shared, colour);
+            half_sweep(w, (problem, held), &shared, colour)?;
             w.barrier()?;
         }
         after_step(step + 1);
@@ -118,9 +175,16 @@ pub fn run<E: Float>(
     let mut found = Finding::NOTHING;
     for colour in Colour::BOTH {
         for row in problem.initial_band(node, nodes) {
-            let cells = shared.of(colour).row(row).cells(w);
-            let both = values.iter_mut().zip(cells);
-            both.for_each(|(value, cell)| *value = E::load(cell));
+            let at = shared.of(colour).row(row);
+            if held.is_some() {
+                at.read(w, |row| {
+                    let both = values.iter_mut().zip(row);
+                    both.for_each(|(value, number)| *value = number.exact());
+                })?;
+            } else {
+                let both = values.iter_mut().zip(at.cells(w));
+                both.for_each(|(value, cell)| *value = E::load(cell));
+            }
             found.add(problem, solution, (colour, row), &values);
         }
     }
@@ -145,7 +209,12 @@ pub fn run<E: Float>(
 }
 
 /// Relaxes the points of one colour in this node's band.
-fn half_sweep<E: Float>(w: &Worker<'_>, problem: &Problem, shared: &Rows<E>, colour: Colour) {
+fn half_sweep<E: RowNumber>(
+    w: &mut Worker<'_>,
+    (problem, held): (&Problem, Option<RelaxHeld<E>>),
+    shared: &Rows<E>,
+    colour: Colour,
+) -> dhole::Result<()> {
     let (write, read) = match colour {
         Colour::Red => (shared.red, shared.black),
         Colour::Black => (shared.black, shared.red),
@@ -154,17 +223,20 @@ fn half_sweep<E: Float>(w: &Worker<'_>, problem: &Problem, shared: &Rows<E>, col
     // What is left of the points of the band is the last row's.
     let (rows, points) = (band.len(), band.len() * problem.columns / 2);
     for (done, row) in problem.order(w.node().index(), w.nodes()).enumerate() {
-        let of = |row: usize| read.row(row).cells(w);
-        let neighbours = [of(row - 1), of(row + 1), of(row)];
-        let out = write.row(row).cells(w);
-        relax::<E>(
-            out,
-            neighbours,
-            colour.columns(row),
-            problem.columns,
-            problem.omega,
-        );
+        let neighbours = [row - 1, row + 1, row].map(|row| read.row(row));
+        let (which, columns, omega) = (colour.columns(row), problem.columns, problem.omega);
+        let out = write.row(row);
+        match held {
+            Some(relax) => memory::hold(w, neighbours, [out], |neighbours, [out]| {
+                relax(out, neighbours, which, columns, omega);
+            })?,
+            None => {
+                let neighbours = neighbours.map(|row| row.cells(w));
+                relax::<E>(out.cells(w), neighbours, which, columns, omega);
+            }
+        }
         let until = |row: usize| points * row / rows;
         w.work((until(done + 1) - until(done)) as u64 * UNITS_PER_POINT);
     }
+    Ok(())
 }

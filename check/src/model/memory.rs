@@ -5,6 +5,7 @@
 //! tested and the access made together. That a permission is taken away is a step of its own where
 //! a machine does anything before it.
 
+mod domains;
 mod explore;
 mod fetching;
 mod findings;
@@ -59,6 +60,8 @@ pub enum MemoryOp {
 pub struct MemoryModel {
     /// Who manages each minipage.
     pub managers: Vec<usize>,
+    /// By node: the leader of its domain. Each is its own where none is named.
+    pub leaders: Vec<usize>,
     /// The steps of each thread of each node.
     pub nodes: Vec<Vec<Vec<MemoryOp>>>,
     /// A mistake that the checker is to find.
@@ -185,7 +188,7 @@ impl Step<'_> {
         if out.is_empty() {
             return self.node(at, |node| node.came = None);
         }
-        self.tamper_with(&mut out);
+        self.tamper_with(at, &mut out);
         self.node(at, |node| node.commands.extend(out));
         self.goes_on(at);
     }
@@ -216,14 +219,18 @@ impl Step<'_> {
     }
 
     /// What a bug makes of the commands of a step.
-    fn tamper_with(&self, out: &mut Vec<MemoryCommand>) {
+    fn tamper_with(&self, at: usize, out: &mut Vec<MemoryCommand>) {
         use MemoryCommand::{Permit, Send, SendBytes};
+        let is_member = self.model.leader(at) != at;
         let pairs = 0..out.len().saturating_sub(1);
         for place in pairs {
             let pair = (out[place], out[place + 1]);
             let swaps = match (self.model.bug, pair.1) {
                 (Some(MemoryBug::AnswerBeforeRevoking), Send { message, .. }) => {
                     message.kind == MemoryKind::Invalidated
+                }
+                (Some(MemoryBug::MemberAnswersEarly), Send { message, .. }) => {
+                    message.kind == MemoryKind::Invalidated && is_member
                 }
                 (Some(MemoryBug::ReadBeforeRevoking), SendBytes { .. }) => true,
                 _ => false,
@@ -239,6 +246,9 @@ impl Step<'_> {
         };
         match self.model.bug {
             Some(MemoryBug::SkipInvalidation) if out.iter().any(invalidated) => {
+                out.retain(|it| !revokes(it));
+            }
+            Some(MemoryBug::MemberKeeps) if is_member && out.iter().any(invalidated) => {
                 out.retain(|it| !revokes(it));
             }
             Some(MemoryBug::StayWritable) if out.iter().any(serves) => {
@@ -286,7 +296,22 @@ impl Step<'_> {
             message,
             value,
         };
+        let is_first = message.ticket == 1;
+        let leads = |leader: NodeId, node: NodeId| {
+            leader != node && self.model.leader(node.index()) == leader.index()
+        };
         match (self.model.bug, kind) {
+            (Some(MemoryBug::ForgetMember), MemoryKind::Invalidate) if leads(from, to) => {
+                return self.put(forged(to, from, MemoryKind::Invalidated));
+            }
+            // The leader takes the acknowledgement of what is on its way: once, for a node that
+            // always loses what it gets never ends.
+            (Some(MemoryBug::WithdrawEarly), MemoryKind::Grant) if leads(from, to) && is_first => {
+                self.put(forged(to, from, MemoryKind::Ack));
+            }
+            (Some(MemoryBug::WithdrawEarly), MemoryKind::Ack) if leads(to, from) && is_first => {
+                return;
+            }
             (Some(MemoryBug::ForgetReader), MemoryKind::Invalidate) if operation == Write => {
                 return self.put(forged(to, from, MemoryKind::Invalidated));
             }
@@ -355,17 +380,15 @@ impl Step<'_> {
             MemoryCommand::Send { to, message } => self.send(NodeId::at(at), to, message, None),
             MemoryCommand::SendBytes { to, message } => {
                 let of = self.model.minipage_of(message.minipage.at);
-                let node = &self.moment.nodes[at];
-                let value = of.map(|of| node.copies[of].1);
+                let value = of.map(|of| self.value(at, of));
                 self.send(NodeId::at(at), to, message, value);
             }
             MemoryCommand::Install(minipage) => {
                 let of = self.model.minipage_of(minipage.at);
-                self.node(at, |node| {
-                    if let (Some(of), Some(value)) = (of, node.came) {
-                        node.copies[of].1 = value;
-                    }
-                });
+                let came = self.moment.nodes[at].came;
+                if let (Some(of), Some(value)) = (of, came) {
+                    self.set_value(at, of, value);
+                }
             }
             MemoryCommand::Clear(minipage) => {
                 let of = self.model.minipage_of(minipage.at);
@@ -407,17 +430,6 @@ impl Step<'_> {
                 }
             }
         });
-    }
-
-    /// Whether a writer of a minipage is alone.
-    fn look(&mut self, of: usize) {
-        let may = |at: usize| self.moment.nodes[at].copies[of].0;
-        let all = 0..self.moment.nodes.len();
-        let writers = all.clone().filter(|at| may(*at) == Permission::Write);
-        let readers = all.filter(|at| may(*at) >= Permission::Read);
-        if writers.count() > 0 && readers.count() > 1 {
-            self.fault(MemoryFault::NotAlone);
-        }
     }
 
     fn compute(&mut self, at: usize, number: usize, at_once: bool) {
@@ -489,7 +501,8 @@ impl Step<'_> {
     /// A thread reads or writes, if it may.
     fn access(&mut self, at: usize, number: usize, op: MemoryOp) -> bool {
         let of = minipage(op);
-        let (permission, value) = self.moment.nodes[at].copies[of];
+        let permission = self.moment.nodes[at].copies[of].0;
+        let value = self.value(at, of);
         match op {
             MemoryOp::Read(_) if permission >= Permission::Read => {
                 if value != self.moment.latest[of].0 {
@@ -500,7 +513,7 @@ impl Step<'_> {
                 self.moment.writes += 1;
                 let value = self.moment.writes;
                 self.moment.latest[of].0 = value;
-                self.node(at, |node| node.copies[of].1 = value);
+                self.set_value(at, of, value);
             }
             MemoryOp::Hold(_, writes) => return self.holds(at, number, writes),
             _ => return false,
@@ -588,6 +601,11 @@ impl MemoryModel {
         manager as u64 * window + before.count() as u64 * ((1 << 36) + 8)
     }
 
+    /// The leader of a node's domain.
+    fn leader(&self, node: usize) -> usize {
+        self.leaders.get(node).copied().unwrap_or(node)
+    }
+
     fn minipage_of(&self, address: u64) -> Option<usize> {
         (0..self.managers.len()).find(|of| self.address(*of) == address)
     }
@@ -624,7 +642,8 @@ impl MemoryModel {
             let manager = &moment.nodes[self.managers[of]].machine;
             let copies = manager.copies_at_rest(self.address(of));
             let all = 0..self.nodes.len();
-            let readers = all.filter(|node| has(*node, of)).map(NodeId::at);
+            let leaders = all.filter(|node| self.leader(*node) == *node);
+            let readers = leaders.filter(|node| has(*node, of)).map(NodeId::at);
             copies.is_none_or(|copies| copies == readers.collect::<Vec<_>>())
         };
         let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
@@ -641,13 +660,18 @@ impl Model for MemoryModel {
         let nodes = self.nodes.len();
         let node = |me: usize| {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
+            let leaders = (0..nodes).map(|node| NodeId::at(self.leader(node)));
+            machine.set_leaders(&leaders.collect::<Vec<_>>());
             let copy = |(of, manager): (usize, &usize)| {
                 if *manager != me {
                     return (Permission::Nothing, 0);
                 }
                 let run = machine.allocate(1, 8, 8).expect("there is room");
                 assert_eq!(run.at, self.address(of));
-                (Permission::Write, 0)
+                match self.leader(me) == me {
+                    true => (Permission::Write, 0),
+                    false => (Permission::Nothing, 0),
+                }
             };
             let copies = self.managers.iter().enumerate().map(copy).collect();
             let thread = Thread {

@@ -10,6 +10,7 @@ fn program<const N: usize>(managers: &[usize], nodes: [&[&[MemoryOp]]; N]) -> Me
     let threads = |threads: &[&[MemoryOp]]| threads.iter().map(|ops| ops.to_vec()).collect();
     MemoryModel {
         managers: managers.to_vec(),
+        leaders: Vec::new(),
         nodes: nodes.into_iter().map(threads).collect(),
         bug: None,
     }
@@ -148,6 +149,72 @@ fn what_a_thread_holds_stays() {
     let others: &[MemoryOp] = &[Push(0)];
     sound(program(&[0], [&[writes, others], &[reads]]), &held);
     sound(program(&[0], [&[&[Free(0)]], &[writes]]), &held);
+}
+
+/// The same program where nodes 0 and 1 are a domain, and nodes 2 and 3.
+fn in_domains(model: MemoryModel) -> MemoryModel {
+    let leaders = [0, 0, 2, 2];
+    let leaders = leaders[..model.nodes.len()].to_vec();
+    MemoryModel { leaders, ..model }
+}
+
+#[test]
+fn nodes_of_two_domains_share_a_minipage_that_any_of_them_manages() {
+    let reads: &[&[MemoryOp]] = &[&[Read(0)]];
+    let writes: &[&[MemoryOp]] = &[&[Write(0)]];
+    let both: &[&[MemoryOp]] = &[&[Read(0), Write(0)]];
+    let none: &[&[MemoryOp]] = &[];
+    for manager in 0..4 {
+        let four = program(&[manager], [writes, reads, none, both]);
+        sound(in_domains(four), &[]);
+        let members = program(&[manager], [none, both, none, both]);
+        sound(in_domains(members), &[MemorySight::HeldBack]);
+        let leader = program(&[manager], [none, writes, both, reads]);
+        sound(in_domains(leader), &[]);
+    }
+}
+
+#[test]
+fn nodes_of_domains_push_prefetch_free_and_hold() {
+    let none: &[&[MemoryOp]] = &[];
+    let reads: &[&[MemoryOp]] = &[&[Read(0)]];
+    let pushes: &[&[MemoryOp]] = &[&[Write(0), Push(0)]];
+    let ahead: &[&[MemoryOp]] = &[&[Prefetch(0), Write(0)]];
+    let frees: &[&[MemoryOp]] = &[&[Write(0), Free(0)]];
+    let holds: &[&[MemoryOp]] = &[&[Hold(0, true), Release(0, true)]];
+    for manager in [0, 1] {
+        for nodes in [
+            [none, pushes, none, reads],
+            [reads, ahead, none, pushes],
+            [none, frees, none, reads],
+            [reads, holds, none, ahead],
+        ] {
+            sound(in_domains(program(&[manager], nodes)), &[]);
+        }
+    }
+    // Three nodes, of which the last is a domain by itself.
+    let three = program(&[1], [pushes, none, frees]);
+    sound(in_domains(three), &[]);
+    let held = program(&[1], [none, holds, holds]);
+    sound(in_domains(held), &[MemorySight::HeldBack]);
+}
+
+#[test]
+fn planted_bugs_within_domains_are_caught() {
+    let none: &[&[MemoryOp]] = &[];
+    let reads: &[&[MemoryOp]] = &[&[Read(0)]];
+    let both: &[&[MemoryOp]] = &[&[Read(0), Write(0)]];
+    let four = || in_domains(program(&[0], [none, both, none, both]));
+    for (bug, fault) in [
+        (MemoryBug::MemberKeeps, MemoryFault::NotAlone),
+        (MemoryBug::MemberAnswersEarly, MemoryFault::NotAlone),
+        (MemoryBug::ForgetMember, MemoryFault::NotAlone),
+        (MemoryBug::WithdrawEarly, MemoryFault::Refused),
+    ] {
+        caught(bug, fault, four());
+    }
+    let three = in_domains(program(&[1], [reads, both, both]));
+    caught(MemoryBug::ForgetMember, MemoryFault::NotAlone, three);
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn lines(output: &Output) -> Vec<String> {
 /// A case of `shared.c` prints the same on one, two and four processes.
 fn prints(case: &str, threads: &str, expected: &[&str]) {
     for processes in [1, 2, 4] {
-        for domains in ["node", "host"] {
+        for domains in ["node", "host", "2"] {
             let output = run_in(domains, shared(), processes, &[case, threads]);
             let said = text(&output.stderr);
             let printed = lines(&checked(output));
@@ -265,7 +265,7 @@ fn is_as_without_dhole(program: &Path, name: &str) {
     checked(compile.arg(&stock).arg("-lm").output().unwrap());
     for (processes, threads) in [(1, "3"), (2, "2"), (4, "6")] {
         let expected = checked(Command::new(&stock).arg(threads).output().unwrap());
-        for domains in ["node", "host"] {
+        for domains in ["node", "host", "2"] {
             let output = checked(run_in(domains, program, processes, &[threads]));
             assert_eq!(lines(&output), lines(&expected), "{name} on {processes}");
         }

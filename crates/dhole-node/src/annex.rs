@@ -20,6 +20,10 @@ use crate::domain::Domain;
 
 /// One node's annex.
 pub trait Annex: Any + Send + Sync {
+    /// The nodes have agreed on the leaders of their domains, in the order of the nodes, before
+    /// any of them runs.
+    fn settle(&self, leaders: &[NodeId]);
+
     /// Takes a message.
     ///
     /// # Errors
@@ -76,8 +80,16 @@ pub struct AnnexPlace {
     pub nodes: usize,
     /// Nodes of the run in this process.
     pub here: usize,
-    /// The domain that all nodes of the run are in, if there is one.
+    /// Its domain, if others are in it, or it is the whole run.
     pub domain: Option<Domain>,
+}
+
+impl AnnexPlace {
+    /// The domain, if all nodes of the run are in it.
+    pub fn whole(&self) -> Option<&Domain> {
+        let domain = self.domain.as_ref();
+        domain.filter(|domain| domain.nodes.len() == self.nodes)
+    }
 }
 
 /// What an annex sends, and what happened, in one step.

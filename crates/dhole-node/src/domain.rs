@@ -80,11 +80,17 @@ impl Domains {
     }
 }
 
-/// How many domains a run has whose nodes say this of their leaders, if that can be.
+/// How many domains a run of so many nodes has that say this of their leaders, if that can be.
 ///
 /// # Errors
 /// In words.
-pub(crate) fn count(leaders: &[NodeId]) -> Result<usize, String> {
+pub(crate) fn count(leaders: &[NodeId], nodes: usize) -> Result<usize, String> {
+    if leaders.len() != nodes {
+        let named = leaders.len();
+        return Err(format!(
+            "{named} nodes have domains of raw memory, of {nodes}"
+        ));
+    }
     for (node, leader) in leaders.iter().enumerate() {
         let of_leader = leaders.get(leader.index());
         if leader.index() > node || of_leader != Some(leader) {
@@ -125,12 +131,13 @@ mod tests {
 
     #[test]
     fn leaders_lead_themselves_or_the_run_is_refused() {
-        assert_eq!(count(&ids(&[0, 1, 2])), Ok(3));
-        assert_eq!(count(&ids(&[0, 0, 2, 2, 0])), Ok(2));
-        let refused = count(&ids(&[0, 0, 1])).unwrap_err();
+        assert_eq!(count(&ids(&[0, 1, 2]), 3), Ok(3));
+        assert_eq!(count(&ids(&[0, 0, 2, 2, 0]), 5), Ok(2));
+        let refused = count(&ids(&[0, 0, 1]), 3).unwrap_err();
         assert!(refused.ends_with("node 2 names node 1 as its leader, which names node 0"));
-        assert!(count(&ids(&[1, 1])).is_err());
-        assert!(count(&ids(&[0, 7])).is_err());
+        assert!(count(&ids(&[1, 1]), 2).is_err());
+        assert!(count(&ids(&[0, 7]), 2).is_err());
+        assert!(count(&ids(&[0]), 2).is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use dhole_protocol::Message;
 
 use crate::annex::{Annex, AnnexPlace};
 use crate::annexed::{Annexed, NodeLink, Takers};
-use crate::domain::Domain;
+use crate::domain::{self, Domain};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{Fiber, LostNode, Machine, StartError};
@@ -89,14 +89,14 @@ pub fn run_nodes(
         return Err(ConfigError::PanicAbort.into());
     }
     let pool = Arc::new(PayloadPool::default());
-    let domain = domain(machine, settings);
-    let leader = match (&domain, machine.multiprocess()) {
+    let own_domain = domain_of(machine, settings);
+    let leader = match (&own_domain, machine.multiprocess()) {
         (Ok(Some(domain)), _) => domain.leader(),
         (_, Some(multiprocess)) => multiprocess.me(),
         _ => NodeId(0),
     };
-    let annexes = domain.and_then(|domain| annexes(machine, settings, domain));
-    let (cluster, first, domains) = match machine.multiprocess() {
+    let annexes = own_domain.and_then(|domain| annexes(machine, settings, domain));
+    let (cluster, first, leaders) = match machine.multiprocess() {
         Some(multiprocess) => {
             let refused = annexes.as_ref().err().cloned();
             let me = multiprocess.me().index();
@@ -113,10 +113,12 @@ pub fn run_nodes(
             (
                 cluster.map_err(|cause| RunError::Reserve { nodes, cause })?,
                 0,
-                nodes,
+                (0..nodes).map(NodeId::at).collect(),
             )
         }
     };
+    let domains = domain::count(&leaders, nodes);
+    let domains = domains.map_err(|why| StartError::Apart { nodes, why })?;
     let domains = settings.annex.as_ref().map(|_| domains);
     let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
     let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
@@ -130,6 +132,9 @@ pub fn run_nodes(
     let all: Vec<Annexed> = (first..first + here)
         .zip(annexes?)
         .map(|(id, annex)| {
+            if let Some(annex) = &annex {
+                annex.settle(&leaders);
+            }
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
             node.time_operations(machine.stopwatch());
             node.count_sizes(machine.sizes());
@@ -247,14 +252,13 @@ pub fn run_nodes(
     Ok(Outcome { domains, ..outcome })
 }
 
-/// The domain that all nodes are in, if there is one.
-fn domain(machine: &dyn Machine, settings: &Settings) -> Result<Option<Domain>, StartError> {
+/// The domain of the node of this process.
+fn domain_of(machine: &dyn Machine, settings: &Settings) -> Result<Option<Domain>, StartError> {
     let (Some(multiprocess), Some(_)) = (machine.multiprocess(), &settings.annex) else {
         return Ok(None);
     };
     let domain = multiprocess.domain(settings.domains);
-    let domain = domain.map_err(|cause| refused(machine, settings, &cause))?;
-    Ok(domain.filter(|domain| domain.nodes.len() == settings.nodes))
+    domain.map_err(|cause| refused(machine, settings, &cause))
 }
 
 /// The system refuses what raw memory needs.

@@ -56,14 +56,14 @@ impl Settings {
 }
 
 /// This process's part of a cluster, of which all processes have agreed what ids its objects have.
-/// What this process was refused, all hear. With it comes how many domains the run has.
+/// What this process was refused, all hear. With it come the leaders of the nodes' domains.
 pub(crate) fn meet(
     multiprocess: &dyn Multiprocess,
     settings: &Settings,
     pool: &Arc<PayloadPool>,
     refused: Option<StartError>,
     leader: NodeId,
-) -> Result<(Arc<Cluster>, usize), RunError> {
+) -> Result<(Arc<Cluster>, Vec<NodeId>), RunError> {
     let nodes = settings.nodes;
     multiprocess.begins(settings.survive);
     // What cannot be is told to the others, who would wait.
@@ -90,14 +90,14 @@ pub(crate) fn meet(
     let agreed = multiprocess.meet(terms, &|all| agree(all, multiprocess.stamp()));
     // What went wrong here comes before what the others make of it.
     let cluster = made?;
-    let (window, stamp, domains) = decode_whole(&agreed?).map_err(|cause| StartError::Apart {
+    let (window, stamp, leaders) = decode_whole(&agreed?).map_err(|cause| StartError::Apart {
         nodes,
         why: format!("what node 0 says of the run is malformed: {cause}"),
     })?;
     match cluster.settle(window, stamp) {
         Ok(()) => {
             multiprocess.open(&cluster, pool, settings.survive);
-            Ok((cluster, domains))
+            Ok((cluster, leaders))
         }
         Err(cause) => {
             let words: Arc<str> = cause.to_string().into();
@@ -138,8 +138,8 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
         *ours = ours.start.max(theirs.start)..ours.end.min(theirs.end);
     }
     let left = wanted.map_or(0..0, |terms| terms.ids_left);
-    let domains = domain::count(&leaders)?;
-    Ok(encode(&(Cluster::window_of(left), stamp, domains)))
+    domain::count(&leaders, all.len())?;
+    Ok(encode(&(Cluster::window_of(left), stamp, leaders)))
 }
 
 /// What a node brings from a run.

@@ -37,6 +37,7 @@
 
 mod ahead;
 mod command;
+mod domain;
 mod freed;
 mod hold;
 mod holder;
@@ -53,6 +54,7 @@ use dhole_model::NodeId;
 
 use crate::error::ProtocolError;
 use ahead::Waits;
+use domain::Lent;
 use hold::Hold;
 use manager::Managed;
 use minipage::{first_of_page, offset_of};
@@ -97,6 +99,12 @@ pub struct Millipage {
     /// Minipages that this node pushes, until the push begins.
     pushing: BTreeSet<u64>,
     tickets: u32,
+    /// By node: the leader of its domain.
+    leaders: Vec<NodeId>,
+    /// As a leader: what the other nodes of the domain may do, by the addresses of minipages.
+    lent: BTreeMap<u64, Lent>,
+    /// As a leader: what those have asked for that is not answered, by the addresses of pages.
+    members_ask: BTreeMap<u64, VecDeque<MemoryMessage>>,
     /// What this node says to itself within a step.
     own: VecDeque<MemoryMessage>,
 }
@@ -114,6 +122,8 @@ struct Asked {
     ticket: u32,
     operation: MemoryOperation,
     waits: Waits,
+    /// Whether a thread of this node waits, and not only another node of its domain.
+    threads: bool,
     answer: Option<Answer>,
 }
 
@@ -121,7 +131,9 @@ struct Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Answer {
     /// The permission, and what is to be acknowledged.
-    Granted(Option<MemoryMessage>),
+    Granted(MemoryMessage),
+    /// That no node has the minipage any more.
+    Freed(Minipage),
     /// Nothing is allocated there.
     Gone,
 }
@@ -178,6 +190,9 @@ impl Millipage {
             prefetched_bytes: 0,
             pushing: BTreeSet::new(),
             tickets: 0,
+            leaders: (0..nodes).map(NodeId::at).collect(),
+            lent: BTreeMap::new(),
+            members_ask: BTreeMap::new(),
             own: VecDeque::new(),
         }
     }
@@ -287,6 +302,7 @@ impl Millipage {
             ticket,
             operation,
             waits,
+            threads: waits == Waits::Thread,
             answer,
         };
         self.asked.insert(page, asked);
@@ -301,7 +317,7 @@ impl Millipage {
         let Some(Held { minipage, .. }) = self.held_at(address) else {
             return;
         };
-        if self.nodes > 1 && self.pushing.insert(minipage.at) {
+        if self.domains().count() > 1 && self.pushing.insert(minipage.at) {
             let ticket = self.next_ticket();
             self.ask(minipage.at, MemoryOperation::Push, ticket, out);
             self.own_messages(out);
@@ -330,8 +346,8 @@ impl Millipage {
             address,
             minipage: Minipage { at: 0, bytes: 0 },
         };
-        match self.manager_of(address) {
-            Some(manager) => self.send(manager, message, out),
+        match self.asks(address) {
+            Some(asked) => self.send(asked, message, out),
             None => {
                 let kind = MemoryKind::Gone;
                 self.own.push_back(MemoryMessage { kind, ..message });
@@ -345,7 +361,7 @@ impl Millipage {
         match asked.map(|asked| asked.answer) {
             Some(None) => RequestState::Waits,
             Some(Some(Answer::Gone)) => RequestState::Gone,
-            Some(Some(Answer::Granted(_))) | None => RequestState::Over,
+            Some(Some(Answer::Granted(_) | Answer::Freed(_))) | None => RequestState::Over,
         }
     }
 
@@ -353,18 +369,22 @@ impl Millipage {
     /// the operation is over, unless it has.
     pub fn goes_on(&mut self, address: u64, out: &mut impl MemoryEffects) {
         let page = first_of_page(address);
-        let Some(asked) = self.asked.get(&page).filter(|it| it.answer.is_some()) else {
-            return;
-        };
-        let granted = match asked.answer {
-            Some(Answer::Granted(acknowledged)) => acknowledged,
-            _ => None,
-        };
-        self.asked.remove(&page);
-        if let Some(message) = granted {
-            self.acknowledge(message, out);
+        if self.goes_on_at(page, out) {
+            self.serve(page, out);
             self.own_messages(out);
         }
+    }
+
+    /// Whether there was an answer to a request for something on a page, which is over now.
+    fn goes_on_at(&mut self, page: u64, out: &mut impl MemoryEffects) -> bool {
+        let answer = self.asked.get(&page).and_then(|asked| asked.answer);
+        if let Some(answer) = answer {
+            self.asked.remove(&page);
+            if let Answer::Granted(message) = answer {
+                self.acknowledge(message, out);
+            }
+        }
+        answer.is_some()
     }
 
     /// Takes a message, which came with so many bytes.
@@ -419,9 +439,8 @@ impl Millipage {
         if !is_one {
             return Err("a minipage that cannot be one, or is not at the address");
         }
-        let manager = self.manager_of(minipage.at);
         let gives = matches!(kind, MemoryKind::Data | MemoryKind::Grant);
-        match gives && manager == Some(self.me) {
+        match gives && self.asks(minipage.at) == Some(self.me) {
             true => self.gives_its_own(from, message),
             false => Ok(()),
         }
@@ -433,6 +452,14 @@ impl Millipage {
         message: MemoryMessage,
         out: &mut impl MemoryEffects,
     ) -> Result<(), &'static str> {
+        if self.leads(from) {
+            match message.kind {
+                MemoryKind::Request => return self.take_members_request(from, message, out),
+                MemoryKind::Invalidated => return self.take_members_return(from, message, out),
+                MemoryKind::Ack => return self.take_members_ack(from, message, out),
+                _ => {}
+            }
+        }
         match message.kind {
             MemoryKind::Request => self.take_request(from, message, out),
             MemoryKind::Forward => self.take_forward(from, message, out),
@@ -468,13 +495,6 @@ impl Millipage {
         }
     }
 
-    fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
-        let me = self.me;
-        (0..self.nodes)
-            .map(NodeId::at)
-            .filter(move |node| *node != me)
-    }
-
     /// Who has copies of the minipage at an address, on its manager, once some node has used it and
     /// where no operation is under way: for models and tests.
     #[doc(hidden)]
@@ -498,7 +518,8 @@ impl Millipage {
     pub fn is_at_rest(&self) -> bool {
         let works = |managed: &Managed| managed.copies_at_rest().is_none();
         self.asked.is_empty()
-            && self.holds.is_empty()
+            && self.members_ask.is_empty()
+            && self.only_lends()
             && self.pushing.is_empty()
             && (self.prefetches, self.prefetched_bytes) == (0, 0)
             && !self.managed.values().any(works)

@@ -1,7 +1,6 @@
-//! What nodes of one domain hold, where no protocol runs between them: a lock for each page of
-//! each view, in the memory of the domain.
+//! What nodes of one domain hold, between which no protocol runs: a lock for each page of each
+//! view, in the memory of the domain.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -24,7 +23,7 @@ const WANTS: u32 = 1 << 30;
 const YIELDS: u32 = 1_000;
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// Pages that are held until this is dropped, by unwinding too.
+/// Locks of pages that are held until this is dropped, by unwinding too.
 pub(crate) struct HeldPages<'a>(Vec<(&'a AtomicU32, bool)>);
 
 impl DomainHolds {
@@ -34,9 +33,8 @@ impl DomainHolds {
         PageWords::new(bytes, views, Some(file)).map(DomainHolds)
     }
 
-    /// Holds the pages of ranges of bytes, by the protocol's addresses, each to read it or to write
-    /// it. They are taken in the order of their addresses, so nodes that want the same ones do not
-    /// wait for each other.
+    /// Holds ranges of bytes at addresses of the protocol's, each to read it or to write it. Their
+    /// pages are taken in their order, so nodes that want the same ones do not wait for each other.
     ///
     /// # Errors
     /// [`MemoryWaitError`]: the run has ended.
@@ -44,21 +42,24 @@ impl DomainHolds {
         &self,
         ranges: impl Iterator<Item = (u64, u64, bool)>,
     ) -> Result<HeldPages<'_>, MemoryWaitError> {
-        // Two of the ranges may lie on one page, which is taken once.
-        let mut wanted: BTreeMap<u64, bool> = BTreeMap::new();
-        for (address, bytes, writes) in ranges {
-            let first = address / MINIPAGE_PAGE;
-            let behind = (address + bytes).div_ceil(MINIPAGE_PAGE);
-            for page in first..behind {
-                *wanted.entry(page).or_default() |= writes;
-            }
-        }
+        let pages = |(address, bytes, writes): (u64, u64, bool)| {
+            let all = address / MINIPAGE_PAGE..(address + bytes).div_ceil(MINIPAGE_PAGE);
+            all.map(move |page| (page, writes))
+        };
+        let mut wanted: Vec<(u64, bool)> = ranges.flat_map(pages).collect();
+        // Two of the ranges may have a page in common, which is taken once.
+        wanted.sort_unstable();
+        wanted.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 |= is_same && next.1;
+            is_same
+        });
         let mut held = HeldPages(Vec::with_capacity(wanted.len()));
         for (page, writes) in wanted {
-            for word in self.0.of(page * MINIPAGE_PAGE, 1) {
-                wait_until(|| takes(word, writes))?;
-                held.0.push((word, writes));
-            }
+            let word = self.0.of(page * MINIPAGE_PAGE, 1).next();
+            let word = word.expect("a page that is in a view");
+            wait_until(|| takes(word, writes))?;
+            held.0.push((word, writes));
         }
         Ok(held)
     }

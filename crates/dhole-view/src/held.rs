@@ -56,16 +56,20 @@ pub(crate) fn holding<R>(
             });
         }
     }
+    wanted.sort_by_key(|it| it.address);
+    // The other nodes of the domain have this memory too, and wait. Dropped last.
+    let mut _locked = None;
     if let Some(holds) = &memory.domain_holds {
         if context::holds() {
             return Err(MemoryWaitError::Holds.into());
         }
         let ranges = wanted.iter().map(|it| (it.address, it.bytes, it.writes));
-        let _held = holds.hold(ranges)?;
-        return Ok(context::run_holding(f));
+        _locked = Some(holds.hold(ranges)?);
+        if !memory.arena.catches() {
+            return Ok(context::run_holding(f));
+        }
     }
     // All that have been held are released, in the other order, where one cannot be.
-    wanted.sort_by_key(|it| it.address);
     let mut held: Vec<Held<'_>> = Vec::with_capacity(wanted.len());
     for Wanted {
         address,
@@ -184,8 +188,8 @@ pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
 /// The row is held for 'a, as long as which the worker is borrowed, and `place` is its place in the
 /// views of the program.
 ///
-/// Where all nodes are in one domain, no node that writes a page of the row has it meanwhile
-/// (`DomainHolds`), and all nodes use these pages by slices alone (`Sizes`).
+/// In a domain no other node that writes a page of the row has it meanwhile (`DomainHolds`). All
+/// its nodes use these pages by slices alone (`Sizes`).
 ///
 /// Otherwise: while a row is held no other node writes it, and its bytes lie within its minipage
 /// (`Millipage::hold`). No two minipages of which a node has copies have bytes in common, so none

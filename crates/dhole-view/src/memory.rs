@@ -53,7 +53,7 @@ pub(crate) struct Memory {
     pub arena: Arena,
     /// How large the numbers are on each page.
     pub sizes: Sizes,
-    /// What nodes hold, where all of them are in one domain.
+    /// What the nodes of the domain hold, if there are several, or it is the whole run.
     pub domain_holds: Option<DomainHolds>,
     /// The threads that wait beside the worker.
     pub waiters: Waiters,
@@ -238,6 +238,7 @@ impl NodeMemory {
         settings: MemorySettings,
         placed: &Placed,
     ) -> io::Result<NodeMemory> {
+        let is_whole = place.whole().is_some();
         let AnnexPlace {
             node,
             nodes,
@@ -254,17 +255,20 @@ impl NodeMemory {
             kept: Vec::with_capacity(MOST_KEPT),
             waits: BTreeMap::new(),
         };
-        let (object, catcher, domain_holds) = match &domain {
-            // All nodes of the run have this memory, so nothing is ever taken away.
+        let (object, domain_holds) = match &domain {
             Some(domain) => {
                 let object = Object::Domain(Arc::clone(&domain.file), domain.leader() == node);
-                let holds = DomainHolds::new(bytes, views, &domain.file)?;
-                (object, Catcher::Nothing, Some(holds))
+                (object, Some(DomainHolds::new(bytes, views, &domain.file)?))
             }
-            None => {
+            None => (Object::new(bytes)?, None),
+        };
+        let catcher = match is_whole {
+            // All nodes of the run have this memory, so nothing is ever taken away.
+            true => Catcher::Nothing,
+            false => {
                 let kind = CatcherKind::choose()?;
                 fault::install(kind.signal(), placed.handlers)?;
-                (Object::new(bytes)?, Catcher::new(kind)?, None)
+                Catcher::new(kind)?
             }
         };
         let file = domain.as_ref().map(|domain| &*domain.file);
@@ -322,6 +326,10 @@ impl AnnexMaker for MemorySettings {
 }
 
 impl Annex for NodeMemory {
+    fn settle(&self, leaders: &[NodeId]) {
+        self.memory.lock().machine.set_leaders(leaders);
+    }
+
     fn deliver(
         &self,
         from: NodeId,

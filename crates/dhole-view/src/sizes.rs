@@ -2,8 +2,7 @@
 //!
 //! Atomics of different sizes must not meet at one place. Each page of a view has one minipage, and
 //! a minipage numbers of one size; but a reference that another node has made up may say anything.
-//! So the first size that this node uses on a page stays, or a node of its domain, where all nodes
-//! of the run are in one.
+//! So the first size that a node uses on a page stays, for all nodes of its domain.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -37,6 +37,14 @@ pub enum MemoryBug {
     OpenLost,
     /// A freed minipage is allocated again with its bytes.
     ReuseDirty,
+    /// A node of a domain keeps what its leader withdraws.
+    MemberKeeps,
+    /// A node of a domain says that it has left what its leader withdraws before it has.
+    MemberAnswersEarly,
+    /// A leader forgets a node to which it has lent something.
+    ForgetMember,
+    /// A leader withdraws what it has lent before that has come.
+    WithdrawEarly,
 }
 
 /// A property that fails.

@@ -26,7 +26,7 @@ impl Step<'_> {
         if !held {
             return false;
         }
-        let (permission, value) = self.moment.nodes[at].copies[of];
+        let (permission, value) = (self.moment.nodes[at].copies[of].0, self.value(at, of));
         let latest = self.moment.latest[of].0;
         if permission < needed(writes) {
             self.fault(MemoryFault::NotAlone);
@@ -46,7 +46,7 @@ impl Step<'_> {
         let of = self.next_minipage(at, number);
         // What it wanted to hold may be gone.
         if let Some(held) = self.moment.nodes[at].threads[number].held[of] {
-            let (permission, value) = self.moment.nodes[at].copies[of];
+            let (permission, value) = (self.moment.nodes[at].copies[of].0, self.value(at, of));
             let latest = self.moment.latest[of].0;
             if permission < needed(writes) {
                 self.fault(MemoryFault::NotAlone);
@@ -57,7 +57,7 @@ impl Step<'_> {
                 self.moment.writes += 1;
                 let value = self.moment.writes;
                 self.moment.latest[of].0 = value;
-                self.node(at, |node| node.copies[of].1 = value);
+                self.set_value(at, of, value);
             }
             self.node(at, |node| node.threads[number].held[of] = None);
             if self.model.bug != Some(MemoryBug::ReleaseEarly) {

@@ -79,6 +79,7 @@ impl Millipage {
         let Some(asked) = self.asked.get_mut(&page) else {
             return false;
         };
+        asked.threads |= waits == Waits::Thread;
         match (asked.waits, waits) {
             (Waits::Round { .. } | Waits::Nobody { .. }, Waits::Thread) => {
                 let before = std::mem::replace(&mut asked.waits, waits);

@@ -10,10 +10,10 @@ use crate::error::ProtocolError;
 /// A minipage that threads of this node hold.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Hold {
-    readers: u32,
-    writers: u32,
+    pub(super) readers: u32,
+    pub(super) writers: u32,
     /// What its manager wants meanwhile, which is one thing at a time.
-    deferred: Option<(NodeId, MemoryMessage)>,
+    pub(super) deferred: Option<(NodeId, MemoryMessage)>,
 }
 
 /// Why bytes cannot be held.
@@ -77,6 +77,20 @@ impl Millipage {
     ) -> Result<(), ProtocolError> {
         let held = self.held_at(address);
         let at = held.expect("a minipage that is held stays").minipage.at;
+        let deferred = self.holds.get(&at).and_then(|hold| hold.deferred.as_ref());
+        let from = deferred.map_or(self.me, |(from, _)| *from);
+        self.release_at(at, writes, out)
+            .and_then(|()| self.take_own(out))
+            .map_err(|what| ProtocolError::BadMessage { from, what })
+    }
+
+    /// What is at this address is held once less.
+    pub(super) fn release_at(
+        &mut self,
+        at: u64,
+        writes: bool,
+        out: &mut impl MemoryEffects,
+    ) -> Result<(), &'static str> {
         let hold = self.holds.get_mut(&at);
         let hold = hold.expect("a minipage that is held");
         match writes {
@@ -91,13 +105,13 @@ impl Millipage {
             return Ok(());
         };
         // Where another thread holds it still, it waits again.
-        let taken = match message.kind {
-            MemoryKind::Invalidate => self.take_invalidate(from, message, out),
-            _ => self.take_forward(from, message, out),
-        };
-        taken
-            .and_then(|()| self.take_own(out))
-            .map_err(|what| ProtocolError::BadMessage { from, what })
+        match message.kind {
+            MemoryKind::Invalidate => self.take_invalidate(from, message, out)?,
+            _ => self.take_forward(from, message, out)?,
+        }
+        // Other nodes of the domain have waited for that.
+        self.serve_all(message.minipage, out);
+        Ok(())
     }
 
     /// Whether a message waits until a thread does not hold a minipage: for models and tests.

@@ -20,7 +20,12 @@ impl Millipage {
         Some(*held).filter(|held| held.minipage.covers(address))
     }
 
-    fn permit(&mut self, minipage: Minipage, permission: Permission, out: &mut impl MemoryEffects) {
+    pub(super) fn permit(
+        &mut self,
+        minipage: Minipage,
+        permission: Permission,
+        out: &mut impl MemoryEffects,
+    ) {
         match permission {
             Permission::Nothing => {
                 self.held.remove(&minipage.at);
@@ -62,9 +67,19 @@ impl Millipage {
     }
 
     /// The copy of which the manager speaks.
-    fn managed_copy(&self, from: NodeId, minipage: Minipage) -> Result<Held, &'static str> {
-        if self.manager_of(minipage.at) != Some(from) {
+    fn managed_copy(
+        &mut self,
+        from: NodeId,
+        MemoryMessage {
+            minipage, number, ..
+        }: MemoryMessage,
+    ) -> Result<Held, &'static str> {
+        if self.asks(minipage.at) != Some(from) {
             return Err("what only the manager of a minipage says");
+        }
+        // Nobody has used it, and the first copy is the leader's.
+        if number == 1 && self.leads(from) && !self.overlaps(minipage) {
+            self.holds_unused(minipage);
         }
         let held = self.held.get(&minipage.at).copied();
         held.filter(|held| held.minipage == minipage)
@@ -78,10 +93,10 @@ impl Millipage {
         out: &mut impl MemoryEffects,
     ) -> Taken {
         let minipage = message.minipage;
-        let held = self.managed_copy(from, minipage)?;
+        let held = self.managed_copy(from, message)?;
         let (asker, operation) = (message.asker, message.operation);
         let is_push = operation == MemoryOperation::Push;
-        if operation == MemoryOperation::Free || is_push != (asker == self.me) {
+        if self.is_member() || operation == MemoryOperation::Free || is_push != (asker == self.me) {
             return Err("a copy of a minipage is asked for whoever has it");
         }
         // It is taken away, or made to stay as it is, before its bytes are read.
@@ -90,6 +105,7 @@ impl Millipage {
             _ => Permission::Read,
         };
         if self.defers(from, &message, kept)? {
+            self.withdraw(minipage.at, out);
             return Ok(());
         }
         if held.permission != kept {
@@ -102,7 +118,8 @@ impl Millipage {
             return Ok(());
         }
         self.pushing.remove(&minipage.at);
-        for to in self.others() {
+        let me = self.me;
+        for to in self.domains().filter(|node| *node != me) {
             out.does(MemoryCommand::SendBytes { to, message });
         }
         Ok(())
@@ -114,11 +131,18 @@ impl Millipage {
         message: MemoryMessage,
         out: &mut impl MemoryEffects,
     ) -> Taken {
-        self.managed_copy(from, message.minipage)?;
-        if self.defers(from, &message, Permission::Nothing)? {
+        self.managed_copy(from, message)?;
+        // A leader may leave the other nodes of its domain to read.
+        let left = match message.operation {
+            MemoryOperation::Read if self.is_member() => Permission::Read,
+            MemoryOperation::Write | MemoryOperation::Free => Permission::Nothing,
+            _ => return Err("a copy of a minipage is taken away for whoever reads it"),
+        };
+        if self.defers(from, &message, left)? {
+            self.withdraw(message.minipage.at, out);
             return Ok(());
         }
-        self.permit(message.minipage, Permission::Nothing, out);
+        self.permit(message.minipage, left, out);
         let kind = MemoryKind::Invalidated;
         self.send(from, MemoryMessage { kind, ..message }, out);
         Ok(())
@@ -136,6 +160,9 @@ impl Millipage {
             asker,
             ..
         } = message;
+        if self.is_member() {
+            return Err("bytes of a minipage for a node that has the memory of another");
+        }
         let has_copy = self.held.contains_key(&minipage.at);
         let permission = match operation {
             MemoryOperation::Push if asker == from => {
@@ -172,7 +199,7 @@ impl Millipage {
             true => self.has(minipage, permission),
             false => self.permit(minipage, permission, out),
         }
-        self.answer(message, Answer::Granted(Some(message)), out);
+        self.answer(message, Answer::Granted(message), out);
         Ok(())
     }
 
@@ -184,20 +211,27 @@ impl Millipage {
     ) -> Taken {
         let minipage = message.minipage;
         self.answered(&message)?;
-        let acknowledged = match message.operation {
-            MemoryOperation::Free if self.manager_of(minipage.at) == Some(from) => None,
+        let answer = match message.operation {
+            MemoryOperation::Free if self.asks(minipage.at) == Some(from) => {
+                Answer::Freed(minipage)
+            }
             MemoryOperation::Read | MemoryOperation::Write => {
-                let held = self.managed_copy(from, minipage)?;
+                let is_lent = self.is_member() && !self.held.contains_key(&minipage.at);
+                let before = match is_lent && self.asks(minipage.at) == Some(from) {
+                    true if self.overlaps(minipage) => return Err(OVERLAPS),
+                    true => Permission::Read,
+                    false => self.managed_copy(from, message)?.permission,
+                };
                 let permission = match message.operation {
                     MemoryOperation::Write => Permission::Write,
-                    _ => held.permission,
+                    _ => before,
                 };
                 self.permit(minipage, permission, out);
-                Some(message)
+                Answer::Granted(message)
             }
             _ => return Err("a permission that nobody asks for, or not of the manager"),
         };
-        self.answer(message, Answer::Granted(acknowledged), out);
+        self.answer(message, answer, out);
         Ok(())
     }
 
@@ -207,7 +241,7 @@ impl Millipage {
         message: MemoryMessage,
         out: &mut impl MemoryEffects,
     ) -> Taken {
-        let manager = self.manager_of(message.address).unwrap_or(self.me);
+        let manager = self.asks(message.address).unwrap_or(self.me);
         self.answered(&message)?;
         if manager != from {
             return Err("what only the manager of a minipage says");
@@ -217,7 +251,7 @@ impl Millipage {
     }
 
     pub(super) fn take_dropped(&mut self, from: NodeId, message: MemoryMessage) -> Taken {
-        let is_manager = self.manager_of(message.address) == Some(from);
+        let is_manager = self.asks(message.address) == Some(from);
         match is_manager && self.pushing.remove(&message.address) {
             true => Ok(()),
             false => Err("a push has come to nothing that there was not"),
@@ -247,23 +281,25 @@ impl Millipage {
         if waits == Waits::Thread {
             asked.answer = Some(answer);
             out.does(MemoryCommand::Wake { address });
+            self.serve(page, out);
             return;
         }
         self.asked.remove(&page);
         self.uncount_ahead(waits);
-        if let Answer::Granted(Some(message)) = answer {
+        if let Answer::Granted(message) = answer {
             self.acknowledge(message, out);
         }
         if matches!(waits, Waits::Round { .. }) {
             out.does(MemoryCommand::Wake { address });
         }
+        self.serve(page, out);
     }
 
     /// The manager hears that an operation is over for this node.
     pub(super) fn acknowledge(&mut self, message: MemoryMessage, out: &mut impl MemoryEffects) {
         let kind = MemoryKind::Ack;
-        if let Some(manager) = self.manager_of(message.minipage.at) {
-            self.send(manager, MemoryMessage { kind, ..message }, out);
+        if let Some(asked) = self.asks(message.minipage.at) {
+            self.send(asked, MemoryMessage { kind, ..message }, out);
         }
     }
 }

@@ -40,13 +40,14 @@ struct Work {
 }
 
 impl Managed {
-    fn new(minipage: Minipage, manager: NodeId) -> Managed {
+    /// The leader of the manager's domain has the only copy.
+    fn new(minipage: Minipage, leader: NodeId) -> Managed {
         let mut copies = NodeSet::default();
-        copies.insert(manager);
+        copies.insert(leader);
         Managed {
             minipage,
             copies,
-            owner: manager,
+            owner: leader,
             is_freed: false,
             number: 0,
             work: None,
@@ -107,8 +108,11 @@ impl Millipage {
             return Ok(());
         };
         if !self.managed.contains_key(&minipage.at) {
-            self.holds_unused(minipage);
-            let managed = Managed::new(minipage, self.me);
+            let leader = self.leader();
+            if leader == self.me {
+                self.holds_unused(minipage);
+            }
+            let managed = Managed::new(minipage, leader);
             self.managed.insert(minipage.at, managed);
         }
         let managed = self.managed.get_mut(&minipage.at);
@@ -192,8 +196,7 @@ impl Millipage {
 
     /// Lets the asker have what it asked for, once no copy is left that must not be.
     fn forward(&mut self, at: u64, out: &mut impl MemoryEffects) {
-        let others: Vec<NodeId> = self.others().collect();
-        let me = self.me;
+        let all: Vec<NodeId> = self.domains().collect();
         let managed = self.managed.get_mut(&at);
         let managed = managed.expect("whoever forwards has seen it");
         let Some(work) = &mut managed.work else {
@@ -213,8 +216,7 @@ impl Millipage {
                 (request.asker, MemoryKind::Grant)
             }
             MemoryOperation::Push => {
-                let all = others.into_iter().chain([me]);
-                let to_hear = all.filter(|node| *node != source);
+                let to_hear = all.into_iter().filter(|node| *node != source);
                 to_hear.for_each(|node| work.awaited.insert(node));
                 (source, MemoryKind::Forward)
             }

@@ -79,6 +79,61 @@ fn nodes_of_one_domain_neither_fault_nor_send_messages_about_memory() {
 }
 
 #[test]
+fn between_two_domains_of_two_nodes_the_protocol_runs() {
+    let said = said(4, "counts", "shm", "2");
+    for line in said {
+        assert!(line.starts_with("(0, 2010, \""), "{line}");
+        assert!(!line.contains("none") && line.contains(", 2) "), "{line}");
+        assert!(line.ends_with(" Some(2)"), "{line}");
+    }
+    // The last of three is a domain by itself.
+    for line in self::said(3, "counts", "shm", "2") {
+        assert!(line.starts_with("(0, 1506, \""), "{line}");
+        assert!(line.ends_with(" Some(2)"), "{line}");
+    }
+}
+
+#[test]
+fn programs_of_two_domains_find_what_they_find_in_one() {
+    let of = |program| said(4, program, "shm", "2");
+    assert_eq!(of("increments"), cluster::succeeds(4, "increments"));
+    assert_eq!(of("under a lock"), cluster::succeeds(4, "under a lock"));
+    assert_eq!(of("swaps"), ["value ()"]);
+    assert_eq!(of("moves"), [format!("value {}", held::SUM)]);
+    let freed = of("frees");
+    assert!(freed[0].contains("nothing is allocated there"), "{freed:?}");
+}
+
+/// Each node of a domain writes a number of one minipage, which goes to the other domain once.
+pub fn shares() -> Result<(), RunError> {
+    let run = config(1).run(|w| {
+        let row = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 8)?.row(0)))?;
+        let (me, cells) = (w.node().index(), row.cells(w));
+        // Node 2 leads the other domain, to which the minipage goes.
+        for turn in 0..4 {
+            if turn == me {
+                cells[me].store(me as u64 + 1, Relaxed);
+            }
+            w.barrier()?;
+        }
+        let sum: u64 = cells.iter().map(|cell| cell.load(Relaxed)).sum();
+        w.barrier()?;
+        Ok(sum)
+    })?;
+    let kinds = messages(&run);
+    println!("=> {} {kinds:?}", run.value);
+    Ok(())
+}
+
+#[test]
+fn a_minipage_goes_once_from_one_domain_to_another() {
+    let said = said(4, "shares", "shm", "2");
+    assert!(said[0].starts_with("10 "), "{said:?}");
+    // To node 2 to write, and back to be read. It stays writable for both nodes of its domain.
+    assert!(said[0].contains("(MemoryData, 2)"), "{said:?}");
+}
+
+#[test]
 fn nodes_that_cannot_map_each_other_s_memory_or_must_not_have_their_own() {
     for (transport, domains) in [("tcp", "host"), ("shm", "node"), ("shm", "1")] {
         for line in said(2, "counts", transport, domains) {
@@ -186,10 +241,16 @@ pub fn spins(w: &mut Worker<'_>) -> Result<()> {
 
 #[test]
 fn a_process_of_a_domain_that_is_killed_ends_the_run_of_the_others() {
-    for (program, victim) in [("spins", 0), ("spins", 1), ("killed at locks", 0)] {
+    for (program, domains, victim) in [
+        ("spins", "host", 0),
+        ("spins", "host", 1),
+        ("killed at locks", "host", 0),
+        ("spins", "2", 0),
+        ("spins", "2", 1),
+    ] {
         let also = |_| {
             let killed = (crate::killed::VICTIM, format!("{victim} 2000"));
-            let said = [("DHOLE_TRANSPORT", "shm"), (DOMAINS, "host")];
+            let said = [("DHOLE_TRANSPORT", "shm"), (DOMAINS, domains)];
             let said = said.map(|(name, value)| (name, value.to_owned()));
             let all = said.into_iter().chain([killed]);
             all.map(|(name, value)| (name.to_owned(), value)).collect()

@@ -22,6 +22,7 @@ pub fn run(name: &str) -> i32 {
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),
+        "shares" => ends(domains::shares()),
         "spins" => says(domains::spins),
         "litmus" => {
             let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");

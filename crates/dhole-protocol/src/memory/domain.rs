@@ -1,0 +1,353 @@
+//! Domains: nodes whose memory is the same pages. The protocol runs between the leaders of domains.
+//!
+//! The lowest node of a domain is its *leader*: it alone has copies, asks managers and is asked by
+//! them. Another node of the domain asks its leader, and gets at most the permission that the
+//! leader has: it is *lent* a minipage. Its bytes need not be sent. Several nodes of a domain may
+//! write a minipage at once, as threads of one node may.
+//!
+//! What is lent counts as held by a thread of the leader ([`hold`](super::hold)). So what would
+//! take it away waits until the leader has withdrawn it: it asks each node that was lent more than
+//! is left, once that has acknowledged what it got, and goes on when all have answered.
+
+use std::collections::BTreeMap;
+
+use dhole_model::NodeId;
+
+use super::ahead::Waits;
+use super::command::{MemoryEffects, Permission};
+use super::hold::Hold;
+use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
+use super::minipage::{Minipage, first_of_page};
+use super::{Answer, Asked, Millipage, needed};
+
+type Taken = Result<(), &'static str>;
+
+/// A minipage of which other nodes of the domain were lent something.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Lent {
+    minipage: Minipage,
+    to: BTreeMap<NodeId, Lease>,
+}
+
+/// What a node was lent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Lease {
+    permission: Permission,
+    /// Of the request that it answers.
+    ticket: u32,
+    /// The node has acknowledged it: its thread goes on.
+    acknowledged: bool,
+    /// What it was asked to leave of it, and has not answered.
+    withdrawn: Option<Permission>,
+}
+
+impl Millipage {
+    /// The same node in a run whose nodes have these leaders, in their order, before any of them
+    /// has used a minipage. A node that is alone in its domain is its own leader.
+    ///
+    /// # Panics
+    /// Unless each leader is its own, and is no higher than the nodes that it leads.
+    pub fn set_leaders(&mut self, leaders: &[NodeId]) {
+        let leads_itself = |(node, leader): (usize, &NodeId)| {
+            leader.index() <= node && leaders[leader.index()] == *leader
+        };
+        let are_leaders = leaders.iter().enumerate().all(leads_itself);
+        assert!(leaders.len() == self.nodes && are_leaders, "{leaders:?}");
+        self.leaders = leaders.to_vec();
+    }
+
+    /// The leader of this node's domain.
+    pub(super) fn leader(&self) -> NodeId {
+        self.leaders[self.me.index()]
+    }
+
+    /// Whether another node leads this one.
+    pub(super) fn is_member(&self) -> bool {
+        self.leader() != self.me
+    }
+
+    /// Whether this node leads another one.
+    pub(super) fn leads(&self, node: NodeId) -> bool {
+        node != self.me && self.leaders.get(node.index()) == Some(&self.me)
+    }
+
+    /// The leaders of all domains.
+    pub(super) fn domains(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let all = self.leaders.iter().enumerate();
+        all.filter(|(node, leader)| leader.index() == *node)
+            .map(|(_, leader)| *leader)
+    }
+
+    /// Whom this node asks for a minipage: its manager, or the leader of the domain.
+    pub(super) fn asks(&self, address: u64) -> Option<NodeId> {
+        let manager = self.manager_of(address)?;
+        Some(match self.is_member() {
+            true => self.leader(),
+            false => manager,
+        })
+    }
+
+    /// A node of the domain asks for something.
+    pub(super) fn take_members_request(
+        &mut self,
+        from: NodeId,
+        request: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        if request.asker != from || self.manager_of(request.address).is_none() {
+            return Err("a request for another node, or for what nobody manages");
+        }
+        if request.operation == MemoryOperation::Push {
+            self.push(request.address, out);
+            let kind = MemoryKind::Dropped;
+            self.send(from, MemoryMessage { kind, ..request }, out);
+            return Ok(());
+        }
+        let page = first_of_page(request.address);
+        let asks = self.members_ask.entry(page).or_default();
+        if asks.iter().any(|waits| waits.asker == from) {
+            return Err("a request for a minipage that waits already");
+        }
+        asks.push_back(request);
+        self.serve(page, out);
+        Ok(())
+    }
+
+    /// Answers what nodes of the domain have asked for on a page, as far as that can be, and asks
+    /// for the rest.
+    pub(super) fn serve(&mut self, page: u64, out: &mut impl MemoryEffects) {
+        while let Some(asks) = self.members_ask.get_mut(&page) {
+            let Some(request) = asks.front().copied() else {
+                self.members_ask.remove(&page);
+                break;
+            };
+            let held = self.held_at(request.address);
+            let lends = needed(request.operation)
+                .and_then(|needed| held.filter(|held| held.permission >= needed));
+            if let Some(held) = lends {
+                let hold = self.holds.get(&held.minipage.at);
+                if hold.is_some_and(|hold| hold.deferred.is_some()) {
+                    return;
+                }
+                self.lend(request, held.minipage, out);
+                self.answered_first(page);
+                continue;
+            }
+            let Some(asked) = self.asked.get_mut(&page) else {
+                self.asks_for_members(page, request, out);
+                return;
+            };
+            let before = std::mem::replace(&mut asked.waits, Waits::Thread);
+            let (answer, threads) = (asked.answer, asked.threads);
+            let is_same = asked.operation == request.operation;
+            self.uncount_ahead(before);
+            match answer {
+                None => return,
+                Some(Answer::Gone) => {
+                    let (kind, minipage) = (MemoryKind::Gone, Minipage { at: 0, bytes: 0 });
+                    let gone = MemoryMessage {
+                        kind,
+                        minipage,
+                        ..request
+                    };
+                    self.send(request.asker, gone, out);
+                    self.answered_first(page);
+                }
+                Some(Answer::Freed(minipage)) if is_same => {
+                    let kind = MemoryKind::Grant;
+                    let grant = MemoryMessage {
+                        kind,
+                        minipage,
+                        ..request
+                    };
+                    self.send(request.asker, grant, out);
+                    self.answered_first(page);
+                }
+                // It was for something else. A thread of this node may have to go on first.
+                Some(_) if threads => return,
+                Some(_) => _ = self.goes_on_at(page, out),
+            }
+        }
+        let asked = self.asked.get(&page);
+        if asked.is_some_and(|asked| asked.answer.is_some() && !asked.threads) {
+            self.goes_on_at(page, out);
+        }
+    }
+
+    /// Serves all that waits for a minipage.
+    pub(super) fn serve_all(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
+        let lent = self.lent.get(&minipage.at);
+        if lent.is_some_and(|lent| lent.to.is_empty()) {
+            self.lent.remove(&minipage.at);
+        }
+        let pages = minipage.first_page()..minipage.end_of_pages();
+        let waiting = self.members_ask.range(pages);
+        let waiting: Vec<u64> = waiting.map(|(page, _)| *page).collect();
+        waiting.into_iter().for_each(|page| self.serve(page, out));
+    }
+
+    /// The first that waits for something on a page has its answer.
+    fn answered_first(&mut self, page: u64) {
+        if let Some(asks) = self.members_ask.get_mut(&page) {
+            asks.pop_front();
+            if asks.is_empty() {
+                self.members_ask.remove(&page);
+            }
+        }
+    }
+
+    /// Asks for what another node of the domain needs.
+    fn asks_for_members(
+        &mut self,
+        page: u64,
+        request: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) {
+        let ticket = self.next_ticket();
+        let asked = Asked {
+            ticket,
+            operation: request.operation,
+            waits: Waits::Thread,
+            threads: false,
+            answer: None,
+        };
+        self.asked.insert(page, asked);
+        self.ask(request.address, request.operation, ticket, out);
+    }
+
+    /// Lends a node what it asks for, which this node has.
+    fn lend(&mut self, request: MemoryMessage, minipage: Minipage, out: &mut impl MemoryEffects) {
+        let permission = match request.operation {
+            MemoryOperation::Write => Permission::Write,
+            _ => Permission::Read,
+        };
+        let to = BTreeMap::new();
+        let lent = self.lent.entry(minipage.at);
+        let lent = lent.or_insert_with(|| Lent { minipage, to });
+        let before = lent.to.get(&request.asker).map(|lease| lease.permission);
+        let lease = Lease {
+            permission: before.map_or(permission, |before| before.max(permission)),
+            ticket: request.ticket,
+            acknowledged: false,
+            withdrawn: None,
+        };
+        lent.to.insert(request.asker, lease);
+        let hold = self.holds.entry(minipage.at).or_default();
+        count(hold, lease.permission, true);
+        if let Some(before) = before {
+            count(hold, before, false);
+        }
+        let kind = MemoryKind::Grant;
+        let grant = MemoryMessage {
+            kind,
+            minipage,
+            ..request
+        };
+        self.send(request.asker, grant, out);
+    }
+
+    /// Withdraws what was lent of a minipage, as far as a message that waits leaves less.
+    pub(super) fn withdraw(&mut self, at: u64, out: &mut impl MemoryEffects) {
+        let deferred = self.holds.get(&at).and_then(|hold| hold.deferred);
+        let (Some((_, message)), Some(lent)) = (deferred, self.lent.get_mut(&at)) else {
+            return;
+        };
+        let writes = message.operation == MemoryOperation::Write;
+        let left = match message.kind {
+            MemoryKind::Forward if !writes => Permission::Read,
+            _ => Permission::Nothing,
+        };
+        let minipage = lent.minipage;
+        let mut asked = Vec::new();
+        for (node, lease) in &mut lent.to {
+            let is_settled = lease.acknowledged && lease.withdrawn.is_none();
+            if is_settled && lease.permission > left {
+                lease.withdrawn = Some(left);
+                asked.push(*node);
+            }
+        }
+        let operation = match left {
+            Permission::Nothing => MemoryOperation::Write,
+            _ => MemoryOperation::Read,
+        };
+        for node in asked {
+            let withdrawal = MemoryMessage {
+                kind: MemoryKind::Invalidate,
+                operation,
+                asker: self.me,
+                number: 0,
+                ticket: 0,
+                address: minipage.at,
+                minipage,
+            };
+            self.send(node, withdrawal, out);
+        }
+    }
+
+    /// What a node was lent, of a message that speaks of it.
+    fn lease(&mut self, node: NodeId, minipage: Minipage) -> Option<&mut Lease> {
+        let lent = self.lent.get_mut(&minipage.at);
+        let lent = lent.filter(|lent| lent.minipage == minipage);
+        lent?.to.get_mut(&node)
+    }
+
+    /// A node that was lent something goes on.
+    pub(super) fn take_members_ack(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        // The acknowledgement of what was lent before may come late: that is over.
+        let lease = self.lease(from, message.minipage);
+        if let Some(lease) = lease.filter(|lease| lease.ticket == message.ticket) {
+            lease.acknowledged = true;
+            self.withdraw(message.minipage.at, out);
+        }
+        Ok(())
+    }
+
+    /// A node has left what it was asked for.
+    pub(super) fn take_members_return(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let at = message.minipage.at;
+        let lease = self.lease(from, message.minipage);
+        let lease = lease.and_then(|lease| Some((lease.withdrawn.take()?, lease)));
+        let (left, lease) = lease.ok_or("a node leaves what it was not asked for")?;
+        let before = std::mem::replace(&mut lease.permission, left);
+        let hold = self.holds.get_mut(&at);
+        let hold = hold.ok_or("a node leaves what it does not hold")?;
+        if left == Permission::Nothing {
+            self.lent.get_mut(&at).map(|lent| lent.to.remove(&from));
+        } else {
+            count(hold, left, true);
+        }
+        self.release_at(at, before == Permission::Write, out)
+    }
+
+    /// Whether nothing is held but what is lent, and nothing is withdrawn.
+    pub(super) fn only_lends(&self) -> bool {
+        let lent = |at: &u64| self.lent.get(at).map_or(0, |lent| lent.to.len());
+        let mut all = self.holds.iter();
+        all.all(|(at, hold)| {
+            let held = (hold.readers + hold.writers) as usize;
+            hold.deferred.is_none() && held == lent(at)
+        })
+    }
+}
+
+/// Counts a lease as a thread that holds the minipage, or no more.
+fn count(hold: &mut Hold, permission: Permission, begins: bool) {
+    let of = match permission {
+        Permission::Write => &mut hold.writers,
+        _ => &mut hold.readers,
+    };
+    match begins {
+        true => *of += 1,
+        false => *of -= 1,
+    }
+}
