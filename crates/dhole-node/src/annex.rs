@@ -218,6 +218,10 @@ pub trait AnnexLink: Sync {
     /// Whether other threads of the node's process may [wait](AnnexLink::wait_beside).
     fn has_threads(&self) -> bool;
 
+    /// Whether another thread may [wait](AnnexLink::wait) in the worker's place while the worker's
+    /// own does nothing.
+    fn moves_worker(&self) -> bool;
+
     /// Takes what has come, of a thread that goes on at once: of the worker, or of one beside it.
     ///
     /// # Errors

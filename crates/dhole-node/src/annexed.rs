@@ -338,6 +338,10 @@ impl AnnexLink for NodeLink<'_> {
         self.machine.has_threads()
     }
 
+    fn moves_worker(&self) -> bool {
+        self.machine.moves_worker()
+    }
+
     fn look(&self, is_beside: bool) -> Result<(), AnnexWaitError> {
         let (machine, id) = (self.machine, self.node.id);
         if !is_beside && self.computes() {

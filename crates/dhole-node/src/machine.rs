@@ -127,6 +127,11 @@ pub trait Machine: Sync {
         false
     }
 
+    /// Whether another thread may wait in the worker's place while the worker's own does nothing.
+    fn moves_worker(&self) -> bool {
+        false
+    }
+
     /// Whether threads of a node beside its worker may send, [help](Machine::help) and
     /// [wake](Machine::wake_worker) the worker: not where one thread runs all nodes.
     fn has_threads(&self) -> bool {

@@ -338,6 +338,10 @@ impl Machine for Processes {
         true
     }
 
+    fn moves_worker(&self) -> bool {
+        true
+    }
+
     fn help(&self, receivers: &Receivers<'_>, _: NodeId, done: &dyn Fn() -> bool) -> bool {
         self.help_until(receivers, done)
     }

@@ -382,6 +382,10 @@ mod tests {
             true
         }
 
+        fn moves_worker(&self) -> bool {
+            true
+        }
+
         fn look(&self, _: bool) -> Result<(), AnnexWaitError> {
             Ok(())
         }

@@ -38,6 +38,11 @@ struct ThreadsOf<'a> {
 impl ThreadsOf<'_> {
     /// Runs the body of a thread of the node on this thread. Where it unwinds, the run ends.
     fn run<T>(self, thread: ThreadId, body: impl FnOnce() -> T) -> T {
+        self.run_there(thread, true, body)
+    }
+
+    /// As [`run`](ThreadsOf::run), beside the worker, or in its place while it does nothing.
+    fn run_there<T>(self, thread: ThreadId, is_beside: bool, body: impl FnOnce() -> T) -> T {
         let ends = Ends(self);
         let (mut body, mut value) = (Some(body), None);
         let run = &mut || value = body.take().map(|body| catch_unwind(AssertUnwindSafe(body)));
@@ -46,7 +51,6 @@ impl ThreadsOf<'_> {
         // `Begins`).
         unsafe {
             self.link.with(|link| {
-                let is_beside = true;
                 let runs = Runs {
                     memory,
                     link,
@@ -152,6 +156,23 @@ impl<'scope> ThreadScope<'scope, '_> {
     }
 }
 
+/// Runs a thread of the node in the worker's place, on a thread of its own, for whose end the
+/// worker's own waits: whether it could begin.
+fn run_for_worker(of: ThreadsOf<'_>, thread: ThreadId, body: impl FnOnce() + Send) -> bool {
+    let run = || of.run_there(thread, false, body);
+    let begun = std::thread::scope(|scope| {
+        let own = std::thread::Builder::new()
+            .name("dhole-thread".into())
+            .stack_size(STACK);
+        Some(own.spawn_scoped(scope, run).ok()?.join())
+    });
+    match begun {
+        Some(Ok(())) => true,
+        Some(Err(unwound)) => resume_unwind(unwound),
+        None => false,
+    }
+}
+
 /// The threads of a worker's node, and whether there may be some.
 fn threads_of<'id>(w: &Worker<'id>) -> Result<(ThreadsOf<'id>, bool), ThreadError> {
     let memory = memory(w)?;
@@ -243,12 +264,15 @@ pub fn join_at(thread: ThreadId, site: CallSite) -> Result<u64, ThreadError> {
 pub type ThreadHandler<'a> = dyn Fn(u64, u64) -> u64 + Sync + 'a;
 
 /// What begins the threads that are started on a node: each on a thread of its own, which has
-/// fresh thread-local variables; in a simulation one after the other on the worker's.
+/// fresh thread-local variables; in a simulation one after the other on the worker's. Between
+/// processes one of them waits in the place of a worker that serves: so it takes answers itself.
 struct Beginning {
     of: ThreadsOf<'static>,
     handler: &'static ThreadHandler<'static>,
     /// Threads may begin beside the worker.
     has_threads: bool,
+    /// The worker runs one itself, or has it run in its place, where it waits for one.
+    takes_one: bool,
     now: Mutex<Now>,
 }
 
@@ -309,11 +333,11 @@ impl Beginning {
         out: &mut Vec<ThreadCommand>,
     ) -> Option<Start> {
         let mut now = self.now();
-        let next = match self.has_threads {
-            true => None,
-            false => now.for_worker.take().or_else(|| machine.next_start()),
+        let next = match self.takes_one {
+            true => now.for_worker.take().or_else(|| machine.next_start()),
+            false => None,
         };
-        now.worker_waits = !self.has_threads && next.is_none() && !machine.has_left();
+        now.worker_waits = self.takes_one && next.is_none() && !machine.has_left();
         drop(now);
         self.begin(machine, out);
         next
@@ -364,6 +388,7 @@ impl<'a> Begins<'a> {
                     handler,
                 ),
                 has_threads,
+                takes_one: !has_threads || of.link.with(|link| link.moves_worker()),
                 now: Mutex::default(),
             }
         };
@@ -475,6 +500,15 @@ pub fn serve(w: &mut Worker<'_>, handler: &ThreadHandler<'_>) -> Result<(), Thre
         let Some((thread, entry, argument)) = next else {
             return Ok(());
         };
-        context::run_as(thread, || ended(thread, handler(entry, argument)));
+        let run = || ended(thread, handler(entry, argument));
+        if !begins.beginning.has_threads {
+            context::run_as(thread, run);
+        } else if !run_for_worker(begins.of, thread, run) {
+            // Whoever waits for its end hears that.
+            here.tell(|machine, out| {
+                machine.ended(thread, None, out);
+                Ok(())
+            })?;
+        }
     }
 }
