@@ -444,8 +444,8 @@ impl Port for Shm {
         };
         let bytes = parts.iter().fold(0, |bytes, part| bytes + part.len());
         if bytes <= SHORT.min(self.largest)
-            && self.peers.may_send(to)
             && let Some(Some(link)) = self.links.get(to.index())
+            && self.peers.may_send(to)
             && let Some(mut outbound) = try_lock(&link.outbound)
             && outbound.send_on(link.outgoing(), parts, bytes)
         {
