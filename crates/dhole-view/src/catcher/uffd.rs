@@ -163,7 +163,10 @@ impl Uffd {
                 Err((_, error)) => return Err(error),
             }
         }
-        while were_shown {
+        if !were_shown {
+            return Ok(());
+        }
+        loop {
             let mut protects = kernel::WriteProtect {
                 range: range(pages.start, pages.len()),
                 mode: if read_only {
@@ -177,25 +180,6 @@ impl Uffd {
                 protected => return protected,
             }
         }
-        Ok(())
-    }
-}
-
-/// How many calls of the system this thread has made.
-#[cfg(test)]
-pub(crate) mod calls {
-    use std::cell::Cell;
-
-    thread_local! {
-        static MADE: Cell<u64> = const { Cell::new(0) };
-    }
-
-    pub fn count() {
-        MADE.set(MADE.get() + 1);
-    }
-
-    pub fn made() -> u64 {
-        MADE.get()
     }
 }
 
@@ -244,4 +228,22 @@ pub(super) fn probe() -> io::Result<()> {
     // SAFETY: it was mapped above, and nothing refers to it.
     unsafe { libc::munmap(at, PAGE) };
     tried
+}
+
+/// How many calls of the system this thread has made.
+#[cfg(test)]
+pub(crate) mod calls {
+    use std::cell::Cell;
+
+    thread_local! {
+        static MADE: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub fn count() {
+        MADE.set(MADE.get() + 1);
+    }
+
+    pub fn made() -> u64 {
+        MADE.get()
+    }
 }
