@@ -15,6 +15,7 @@ use dhole::NodeId;
 use dhole::memory::threads;
 
 use crate::ending::{self, end_process};
+use crate::failure;
 
 /// What unwinds the program's `main` after a call of `exit`.
 struct Exit(c_int);
@@ -75,6 +76,8 @@ fn on_all_nodes(entry: u64, argument: u64) -> u64 {
 /// How often a program that ends looks whether other threads run, which may be about to end.
 const LOOKS: u32 = 20;
 const LOOKS_AGAIN: Duration = Duration::from_millis(2);
+/// How often at the least a `main` that has called `pthread_exit` looks.
+const LOOKS_SELDOM: Duration = Duration::from_millis(500);
 
 /// Whether threads run that nobody waits for.
 fn has_threads() -> bool {
@@ -157,7 +160,8 @@ fn is_child() -> bool {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
     let code = code & 0xff;
-    if is_child() || ending::code().is_some() || threads::node().is_err() {
+    let ends_already = is_child() || ending::code().is_some() || failure::is_telling();
+    if ends_already || threads::node().is_err() {
         end_process(code);
     }
     if IS_MAIN.get() {
@@ -172,8 +176,11 @@ pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
 
 /// `pthread_exit` of the thread that runs `main`: the program ends when all its threads have.
 pub(crate) fn exit_main() -> ! {
+    let mut looks_again = LOOKS_AGAIN;
     while !is_child() && on_all_nodes(entry::COUNT, 0) > 0 {
-        std::thread::sleep(LOOKS_AGAIN);
+        std::thread::sleep(looks_again);
+        // A node starts a limited number of threads in a run, and each look takes one.
+        looks_again = LOOKS_SELDOM.min(looks_again * 2);
     }
     dh_exit(0)
 }

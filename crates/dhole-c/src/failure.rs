@@ -1,6 +1,6 @@
 //! Words about what cannot be done.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +10,8 @@ use crate::{ending, site};
 thread_local! {
     /// What this thread was refused last.
     static LAST: RefCell<CString> = RefCell::default();
+    /// This thread tells the program of a mistake.
+    static TELLS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What a program wants called before its process ends because of a mistake.
@@ -38,9 +40,17 @@ pub(crate) fn tell(words: &str) {
         .take();
     if let Some(told) = told {
         let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
+        TELLS.set(true);
         // SAFETY: the program's, which takes a string (`dh_on_error`).
         unsafe { told(words.as_ptr()) };
+        TELLS.set(false);
     }
+}
+
+/// Whether this thread is in the function that the program wants called then. `exit` ends the
+/// process there at once, for the thread may be anywhere.
+pub(crate) fn is_telling() -> bool {
+    TELLS.get()
 }
 
 /// A mistake of the program after which it cannot go on.

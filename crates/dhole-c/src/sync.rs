@@ -60,9 +60,29 @@ fn code(done: Result<(), ThreadError>, doing: &str, at: *const c_void) -> c_int 
     }
 }
 
+/// What a call brings a process that is alone, such as a child of `fork`: nothing waits there.
+pub(crate) trait Alone {
+    const ALONE: Self;
+}
+
+impl Alone for () {
+    const ALONE: () = ();
+}
+
+impl Alone for bool {
+    const ALONE: bool = true;
+}
+
 /// What the macros do has no result: a program that cannot go on ends, with words.
-pub(crate) fn must<T>(done: Result<T, ThreadError>, doing: &dyn Display, at: *const c_void) -> T {
-    done.unwrap_or_else(|why| fatal(&format!("{doing} {at:p}: {why}")))
+pub(crate) fn must<T: Alone>(
+    done: Result<T, ThreadError>,
+    doing: &dyn Display,
+    at: *const c_void,
+) -> T {
+    match done {
+        Err(ThreadError::NoNode) => T::ALONE,
+        done => done.unwrap_or_else(|why| fatal(&format!("{doing} {at:p}: {why}"))),
+    }
 }
 
 /// Takes a lock. `file` and `line` say where, for a deadlock's report.

@@ -23,9 +23,9 @@ use words::{Input, Stage, Words};
 
 /// What the program's own sources are compiled with, behind what the user says: globals at fixed
 /// addresses, each in a section of its own; tables by which `exit` leaves `main`, and what is
-/// cleaned up on the way (`pthread_cleanup_push`); and no calls of functions that check sizes, for
-/// they have other names.
-const COMPILED_WITH: [&str; 7] = [
+/// cleaned up on the way (`pthread_cleanup_push`); no calls of functions that check sizes, for
+/// they have other names; and calls that the linker can redirect.
+const COMPILED_WITH: [&str; 8] = [
     "-fno-pie",
     "-fno-common",
     "-fdata-sections",
@@ -33,6 +33,7 @@ const COMPILED_WITH: [&str; 7] = [
     "-fexceptions",
     "-U_FORTIFY_SOURCE",
     "-fno-lto",
+    "-fplt",
 ];
 
 /// A run of `dhole cc`.

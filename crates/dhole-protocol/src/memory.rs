@@ -292,7 +292,10 @@ impl Millipage {
             return Accessed::Joined;
         }
         if !self.has_room_ahead(waits) {
-            out.happens(MemoryEvent::Dropped);
+            // What a thread waits for is asked for later.
+            if matches!(waits, Waits::Nobody { .. }) {
+                out.happens(MemoryEvent::Dropped);
+            }
             return Accessed::Dropped;
         }
         self.count_ahead(waits);

@@ -331,6 +331,24 @@ fn what_is_at_rest_takes_no_room() {
     assert!(nodes.all[0].kept().into_iter().all(|kept| kept <= 2));
 }
 
+#[test]
+fn a_waiter_gets_the_lock_of_its_condition_though_its_node_forgot_the_lock() {
+    let (mut nodes, [lock, condition, _]) = crowded(1);
+    let (waiter, signaller) = (thread(0, 1), thread(0, 2));
+    nodes.lock(waiter, lock).expect("room for a lock");
+    let waits = nodes.at(0, |node, out| {
+        node.wait_on(waiter, condition, lock, site(), out)
+    });
+    assert_eq!(waits, Ok(ThreadAttempt::Waits));
+    for other in 1000..1010 {
+        nodes.lock(signaller, other).expect("room for a lock");
+        nodes.unlock(signaller, other);
+    }
+    nodes.at(0, |node, out| node.signal(condition, false, out));
+    assert!(matches!(nodes.result(waiter), Some(Ok(_))));
+    nodes.unlock(waiter, lock);
+}
+
 /// Numbers that do not repeat soon.
 struct Numbers(u64);
 

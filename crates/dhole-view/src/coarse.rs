@@ -14,7 +14,7 @@ use dhole_node::Worker;
 
 use crate::held::{self, Wanted};
 use crate::number::SharedNumber;
-use crate::shared::{MemoryError, SharedRange, Use, memory};
+use crate::shared::{MemoryError, SharedRange, Use};
 
 /// Rows that are held to be read, in the order of the memory object ([`SharedRange::read`]).
 #[derive(Debug)]
@@ -85,8 +85,8 @@ impl<N: SharedNumber> SharedRange<N> {
         })
     }
 
-    /// Copies the numbers of all rows, as they are at one moment, behind each other into `to`. For
-    /// rows that this node uses by [cells](crate::SharedRow::cells). Otherwise as
+    /// Copies the numbers of all rows behind each other into `to`: as they are at one moment, but for
+    /// what cells of other nodes of the domain change meanwhile. For rows that this node uses by [cells](crate::SharedRow::cells). Otherwise as
     /// [`read`](SharedRange::read).
     ///
     /// # Errors
@@ -116,9 +116,9 @@ impl<N: SharedNumber> SharedRange<N> {
         is_used: Use,
         f: impl FnOnce(Vec<NonNull<N>>, usize) -> R,
     ) -> Result<R, MemoryError> {
-        let memory = memory(w)?;
+        let memory = self.tested(w)?;
         let len = self.row_len();
-        let mut rows = Vec::with_capacity(self.count());
+        let mut rows = Vec::new();
         for row in self.each() {
             row.place(memory, is_used)?;
             rows.push(

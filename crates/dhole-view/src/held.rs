@@ -63,6 +63,12 @@ pub(crate) fn holding<R>(
         if context::holds() {
             return Err(MemoryWaitError::Holds.into());
         }
+        for it in &wanted {
+            let (at, len) = (it.address, it.bytes);
+            if memory.arena.place_of(at, len as usize).is_none() {
+                return Err(MemoryError::Foreign { at, len });
+            }
+        }
         let ranges = wanted.iter().map(|it| (it.address, it.bytes, it.writes));
         _locked = Some(holds.hold(ranges)?);
         if !memory.arena.catches() {
@@ -108,7 +114,8 @@ impl<N: SharedNumber> SharedRow<N> {
         hold(w, [self], [], |[row], []| f(row))
     }
 
-    /// Runs `f` with the numbers to write, of which no other node has a copy meanwhile. As
+    /// Runs `f` with the numbers to write, which no other node holds meanwhile, and of which no node
+    /// of another domain has a copy. As
     /// [`read`](SharedRow::read).
     ///
     /// # Errors
@@ -121,9 +128,10 @@ impl<N: SharedNumber> SharedRow<N> {
         hold(w, [], [self], |[], [row]| f(row))
     }
 
-    /// Runs `f` with the numbers as [cells](SharedRow::cells), of which no other node has a copy
-    /// meanwhile: no access to them in `f` faults. As [`write`](SharedRow::write), for rows that
-    /// the node uses by cells.
+    /// Runs `f` with the numbers as [cells](SharedRow::cells), which no other node holds meanwhile,
+    /// and of which no node of another domain has a copy: no access to them in `f` faults. Cells of
+    /// other nodes of the domain may change them. As [`write`](SharedRow::write), for rows that the
+    /// node uses by cells.
     ///
     /// # Errors
     /// As there. `f` does not run then.

@@ -277,7 +277,7 @@ impl NodeMemory {
             is_placed: placed.base.is_some(),
             domain_nodes: domain.as_ref().map_or(1, |domain| domain.nodes.len()),
             arena: Arena::new(bytes, views, object, catcher, placed.base)?,
-            sizes: Sizes::new(bytes, views, file)?,
+            sizes: Sizes::new(bytes, views, file, is_whole)?,
             domain_holds,
             waiters: Waiters::new(),
             sync: NodeSync::new(node, nodes),
@@ -441,6 +441,11 @@ impl Memory {
     ) -> Result<MinipageRun, MinipageRefusal> {
         let run = self.lock().machine.allocate(count, bytes, align)?;
         self.sites().allocated(&run, site);
+        if !self.arena.catches() {
+            for minipage in (0..run.count).filter_map(|index| run.minipage(index)) {
+                self.sizes.allocated(minipage.at, minipage.bytes as usize);
+            }
+        }
         Ok(run)
     }
 
@@ -590,10 +595,14 @@ impl Memory {
         if is_kept {
             access.asked = false;
         }
+        // In a closure that holds memory nobody waits, so nobody would acknowledge a request for a
+        // thread: it is one that is made ahead.
+        let mut is_dropped = false;
         if !access.asked {
             let accessed = inside
                 .machine
-                .access(address, operation, true, &mut effects);
+                .access(address, operation, !access.holds, &mut effects);
+            is_dropped = accessed == Accessed::Dropped;
             if accessed != Accessed::Permitted {
                 access.asked = true;
                 let waits = inside.machine.state(address) == RequestState::Waits;
@@ -612,7 +621,7 @@ impl Memory {
             false => RequestState::Over,
         };
         let waits = state == RequestState::Waits || is_kept && access.asked;
-        if waits && access.holds {
+        if (waits || is_dropped) && access.holds {
             access.faulted = Faulted::Holds;
             return AnnexStep::Over;
         }

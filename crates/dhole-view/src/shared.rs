@@ -204,7 +204,9 @@ pub fn alloc_contiguous<N: SharedNumber>(
     let (count, len) = (count as u64, len as u64);
     let bytes = len.saturating_mul(size_of::<N>() as u64);
     let pages = bytes.saturating_mul(count).div_ceil(MINIPAGE_PAGE);
-    let run = memory(w)?.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE, Location::caller())?;
+    // By the size of the numbers, so that freed pages are allocated again for such alone.
+    let align = size_of::<N>() as u64;
+    let run = memory(w)?.allocate(pages, MINIPAGE_PAGE, align, Location::caller())?;
     Ok(SharedRows {
         at: run.at,
         count,
@@ -378,7 +380,9 @@ impl<N: SharedNumber> SharedRows<N> {
             true => 0..0,
             false => rows.start / chunk..(rows.end - 1) / chunk + 1,
         };
-        let of_chunk = u32::try_from(bytes.wrapping_mul(self.chunk)).unwrap_or(u32::MAX);
+        let of_chunk = bytes.checked_mul(self.chunk);
+        let of_chunk = of_chunk.and_then(|it| u32::try_from(it).ok());
+        let of_chunk = of_chunk.unwrap_or(u32::MAX);
         let pages = pages.step_by(MINIPAGE_PAGE as usize);
         let pages = pages.map(|page| (page, MINIPAGE_PAGE as u32));
         pages.chain(chunks.map(move |number| (self.row(number * chunk).at, of_chunk)))
@@ -442,7 +446,7 @@ impl<N: SharedNumber> SharedRange<N> {
     }
 
     /// The memory, which has the first and the last row.
-    fn tested<'id>(&self, w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
+    pub(crate) fn tested<'id>(&self, w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
         let memory = memory(w)?;
         if let (false, Range { start, end }) = (self.rows.is_empty(), &self.rows) {
             self.of.row(*start).tested(memory)?;
@@ -538,6 +542,7 @@ impl<N: SharedNumber> SharedRow<N> {
             .claim(self.at, self.len() * size, size as u8 | is_used as u8)
         {
             Ok(()) => Ok(place),
+            Err(0) => Err(gone(memory, self.at)),
             Err(used) if used & !SLICES == size as u8 => Err(MemoryError::Used { at: self.at }),
             Err(used) => Err(MemoryError::Mixed {
                 at: self.at,

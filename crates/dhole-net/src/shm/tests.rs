@@ -609,7 +609,7 @@ fn what_a_peer_shows_is_seen_and_what_is_sent_in_place_of_it_is_refused() {
         (ours, ShmLink::accept(there).expect("the same memory"))
     };
     let file = || memory(8, SealFlags::GROW);
-    for count in 0..=2 {
+    for count in 0..=3 {
         let (ours, mut theirs) = both();
         let files: Vec<OwnedFd> = (0..count).map(|_| file()).collect();
         ours.show(&files).expect("a peer");
@@ -617,7 +617,8 @@ fn what_a_peer_shows_is_seen_and_what_is_sent_in_place_of_it_is_refused() {
         assert_eq!(theirs.shown.map(|shown| shown.len()), Some(count));
     }
     let (ours, mut theirs) = both();
-    assert!(ours.show(&[file(), file(), file()]).is_err(), "too many");
+    let four = [file(), file(), file(), file()];
+    assert!(ours.show(&four).is_err(), "too many");
     (&ours.stream).write_all(b"dholeshm").expect("a peer");
     let refused = theirs.see().expect_err("another greeting").to_string();
     assert!(refused.contains("another greeting"), "{refused}");

@@ -279,11 +279,12 @@ impl Processes {
                 _ => self.take_aside(from, frame),
             }
         });
+        // What a node has said goes before its loss.
+        taken += self.deliver((queue, first), receivers, out);
         self.port.lost(&mut |node, loss| {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken += self.deliver((queue, first), receivers, out);
         if inbox.any_cut_off.load(Ordering::Relaxed) {
             taken += self.lose_cut_off(receivers, out);
         }

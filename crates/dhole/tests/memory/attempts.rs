@@ -95,6 +95,11 @@ fn an_access_that_would_wait_where_memory_is_held_is_an_error() {
             assert_eq!(other.try_load(Relaxed)?, 0);
         }
         w.barrier()?;
+        if w.node().index() == 0 {
+            // What was asked for in the closure was acknowledged.
+            rows.row(1).cells(w)[0].store(1, Relaxed);
+        }
+        w.barrier()?;
         Ok(w.reduce(words, |one, other| one + &other)?)
     });
     let words = run.expect("a run").value.expect("node 0's");

@@ -104,6 +104,31 @@ fn programs_of_two_domains_find_what_they_find_in_one() {
     assert!(freed[0].contains("nothing is allocated there"), "{freed:?}");
 }
 
+/// A second run uses rows of the first, which lay in other views of the same bytes.
+pub fn stale() -> Result<(), RunError> {
+    let first = config(1).run(|w| w.once(|w| Ok(memory::alloc_rows::<u64>(w, 16, 32)?)))?;
+    let old = first.value;
+    let second = config(1).run(move |w| {
+        let new = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 512)?))?;
+        let fills = new.row(0).write(w, |row| row.fill(7));
+        let is_gone = |error: MemoryError| matches!(error, MemoryError::Gone { .. });
+        let read = old.row(3).read(w, |row| row[0]).is_err_and(is_gone);
+        let written = old.row(3).write(w, |row| row.fill(1)).is_err_and(is_gone);
+        let cells = old.row(3).try_cells(w).is_err_and(is_gone);
+        Ok((fills.is_ok(), read, written, cells))
+    })?;
+    println!("=> {:?}", second.value);
+    Ok(())
+}
+
+#[test]
+fn rows_of_an_earlier_run_lead_nowhere_in_a_domain() {
+    assert_eq!(
+        said(2, "stale", "shm", "host"),
+        ["(true, true, true, true)"]
+    );
+}
+
 /// Each node of a domain writes a number of one minipage, which goes to the other domain once.
 pub fn shares() -> Result<(), RunError> {
     let run = config(1).run(|w| {

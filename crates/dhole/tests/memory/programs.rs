@@ -23,6 +23,7 @@ pub fn run(name: &str) -> i32 {
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),
         "shares" => ends(domains::shares()),
+        "stale" => ends(domains::stale()),
         "spins" => says(domains::spins),
         "litmus" => {
             let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");

@@ -144,8 +144,10 @@ impl ThreadSync {
 
     /// A thread waits for a lock, and gets it where it is free.
     pub(super) fn queue_for(&mut self, thread: ThreadId, key: u64, out: &mut Vec<ThreadCommand>) {
-        let lock = self.locks.get_mut(&key);
-        let lock = lock.expect("a lock that this node uses");
+        let here = self.manager_of(key) == self.me;
+        // A thread that waited for a condition did not have it, and so it may have been forgotten.
+        let lock = self.locks.entry(key);
+        let lock = lock.or_insert_with(|| KeyedLock::new(here));
         lock.waiting.push_back((thread, false));
         match lock.here || lock.asked {
             true => self.serve(key, out),
