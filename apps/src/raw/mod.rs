@@ -48,6 +48,8 @@ pub enum Granularity {
     /// What the program allocates.
     #[default]
     Allocation,
+    /// What the program allocates, with neighbours that come with it: as many as nodes use.
+    Adaptive,
     /// A page, whatever lies on it: no control of false sharing (MultiView, section 4.4).
     Page,
 }

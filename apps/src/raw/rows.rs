@@ -53,6 +53,7 @@ impl Cut {
     ) -> Result<SharedRows<N>, MemoryError> {
         match self.granularity {
             Granularity::Allocation => memory::alloc_chunks(w, count, len, self.chunk),
+            Granularity::Adaptive => memory::alloc_groups(w, count, len),
             Granularity::Page => memory::alloc_contiguous(w, count, len),
         }
     }

@@ -65,7 +65,7 @@ pub const LEAST_HELD: usize = 1024;
 /// How rows that are cut so are relaxed, if they are held.
 fn relax_held<E: RowNumber>(problem: &Problem, cut: Cut) -> Option<RelaxHeld<E>> {
     // A row that is no minipage may lie in several, and cannot be held.
-    let is_long = cut.granularity == Granularity::Allocation && problem.row_len() >= LEAST_HELD;
+    let is_long = cut.granularity != Granularity::Page && problem.row_len() >= LEAST_HELD;
     E::RELAX_HELD.filter(|_| is_long)
 }
 

@@ -118,7 +118,12 @@ fn tours(w: &mut Worker<'_>, pooled: Pooled) -> Result<SharedRows<u32>> {
     let bytes = TOUR_WORDS * 4;
     Ok(match (pooled.granularity, pooled.unit as usize) {
         (Granularity::Page, _) => memory::alloc_contiguous(w, TOURS, TOUR_WORDS)?,
-        (_, unit) => memory::alloc_rows(w, (TOURS * bytes).div_ceil(unit), unit / 4)?,
+        (Granularity::Adaptive, unit) => {
+            memory::alloc_groups(w, (TOURS * bytes).div_ceil(unit), unit / 4)?
+        }
+        (Granularity::Allocation, unit) => {
+            memory::alloc_rows(w, (TOURS * bytes).div_ceil(unit), unit / 4)?
+        }
     })
 }
 

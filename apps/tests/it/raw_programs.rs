@@ -142,6 +142,10 @@ fn water_over_records_in_memory_moves_as_the_sequential_one_and_chunks_fault_les
             ..Cut::ROWS
         },
         PAGES,
+        Cut {
+            granularity: Granularity::Adaptive,
+            ..Cut::ROWS
+        },
     ] {
         for nodes in [1, 2, 3] {
             let program = |w: &mut dhole::Worker<'_>| {

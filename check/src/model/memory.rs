@@ -10,6 +10,7 @@ mod explore;
 mod fetching;
 mod findings;
 mod holding;
+mod resting;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,7 +18,7 @@ use std::fmt;
 use dhole_model::NodeId;
 use dhole_protocol::memory::{
     Accessed, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Permission,
-    RequestState,
+    RequestState, VIEW_BITS,
 };
 use stateright::{Model, Property};
 
@@ -64,6 +65,8 @@ pub struct MemoryModel {
     pub leaders: Vec<usize>,
     /// The steps of each thread of each node.
     pub nodes: Vec<Vec<Vec<MemoryOp>>>,
+    /// Whether minipages of one manager come in groups.
+    pub groups: bool,
     /// A mistake that the checker is to find.
     pub bug: Option<MemoryBug>,
 }
@@ -288,6 +291,10 @@ impl Step<'_> {
             Some(MemoryBug::ServeTwo | MemoryBug::SkipAck) => true,
             Some(MemoryBug::ForgetPushed) => operation == Push,
             Some(MemoryBug::ForgetPrefetch) => waits_not,
+            Some(MemoryBug::ForgetBrought) => matches!(
+                operation,
+                MemoryOperation::Bring | MemoryOperation::BringToWrite
+            ),
             _ => false,
         };
         let parcel = Parcel {
@@ -598,7 +605,7 @@ impl MemoryModel {
         let manager = self.managers[of];
         let before = self.managers[..of].iter().filter(|it| **it == manager);
         let window = (OBJECT / self.nodes.len() as u64) >> 12 << 12;
-        manager as u64 * window + before.count() as u64 * ((1 << 36) + 8)
+        manager as u64 * window + before.count() as u64 * ((1 << VIEW_BITS) + 8)
     }
 
     /// The leader of a node's domain.
@@ -606,49 +613,25 @@ impl MemoryModel {
         self.leaders.get(node).copied().unwrap_or(node)
     }
 
+    /// Allocates the minipages of a manager, one by one or as a group.
+    fn allocate(&self, me: usize, machine: &mut Millipage) {
+        let own = || (0..self.managers.len()).filter(|of| self.managers[*of] == me);
+        let count = own().count() as u64;
+        if !self.groups {
+            for of in own() {
+                let run = machine.allocate(1, 8, 8).expect("there is room");
+                assert_eq!(run.at, self.address(of));
+            }
+        } else if count > 0 {
+            let run = machine.allocate_in_groups(count, 8, 8);
+            let run = run.expect("there is room");
+            let all = (0..count).filter_map(|index| run.minipage(index));
+            assert!(all.map(|it| it.at).eq(own().map(|of| self.address(of))));
+        }
+    }
+
     fn minipage_of(&self, address: u64) -> Option<usize> {
         (0..self.managers.len()).find(|of| self.address(*of) == address)
-    }
-
-    fn is_over(&self, moment: &Moment) -> bool {
-        let mut nodes = moment.nodes.iter().zip(&self.nodes);
-        nodes.all(|(node, ops)| {
-            let mut threads = node.threads.iter().zip(ops);
-            threads.all(|(thread, ops)| thread.done == ops.len())
-        })
-    }
-
-    /// What is wrong where nothing can happen any more.
-    fn at_rest(&self, moment: &Moment) -> Option<MemoryFault> {
-        let carried_out = |node: &Sealed<Node>| node.commands.is_empty();
-        if !moment.parcels.is_empty() || !moment.nodes.iter().all(carried_out) {
-            return None;
-        }
-        if !self.is_over(moment) {
-            let mut woken = moment
-                .nodes
-                .iter()
-                .zip(&self.nodes)
-                .flat_map(|(node, ops)| {
-                    let threads = node.threads.iter().zip(ops);
-                    threads.map(|(thread, ops)| {
-                        !matches!(thread.phase, Phase::Waits { .. }) && thread.done < ops.len()
-                    })
-                });
-            return (!woken.any(|goes_on| goes_on)).then_some(MemoryFault::Stuck);
-        }
-        let has = |node: usize, of: usize| moment.nodes[node].copies[of].0 >= Permission::Read;
-        let agrees = |of: usize| {
-            let manager = &moment.nodes[self.managers[of]].machine;
-            let copies = manager.copies_at_rest(self.address(of));
-            let all = 0..self.nodes.len();
-            let leaders = all.filter(|node| self.leader(*node) == *node);
-            let readers = leaders.filter(|node| has(*node, of)).map(NodeId::at);
-            copies.is_none_or(|copies| copies == readers.collect::<Vec<_>>())
-        };
-        let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
-        let sound = rests && (0..self.managers.len()).all(agrees);
-        (!sound).then_some(MemoryFault::WrongCopies)
     }
 }
 
@@ -662,18 +645,14 @@ impl Model for MemoryModel {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
             let leaders = (0..nodes).map(|node| NodeId::at(self.leader(node)));
             machine.set_leaders(&leaders.collect::<Vec<_>>());
-            let copy = |(of, manager): (usize, &usize)| {
-                if *manager != me {
-                    return (Permission::Nothing, 0);
-                }
-                let run = machine.allocate(1, 8, 8).expect("there is room");
-                assert_eq!(run.at, self.address(of));
-                match self.leader(me) == me {
-                    true => (Permission::Write, 0),
-                    false => (Permission::Nothing, 0),
-                }
+            self.allocate(me, &mut machine);
+            // What nobody has used is the leader's, as far as its manager says so.
+            let leads = self.leader(me) == me;
+            let copy = |manager: &usize| match *manager == me && leads {
+                true => (Permission::Write, 0),
+                false => (Permission::Nothing, 0),
             };
-            let copies = self.managers.iter().enumerate().map(copy).collect();
+            let copies = self.managers.iter().map(copy).collect();
             let thread = Thread {
                 done: 0,
                 phase: Phase::Computes,

@@ -12,6 +12,7 @@ fn program<const N: usize>(managers: &[usize], nodes: [&[&[MemoryOp]]; N]) -> Me
         managers: managers.to_vec(),
         leaders: Vec::new(),
         nodes: nodes.into_iter().map(threads).collect(),
+        groups: false,
         bug: None,
     }
 }
@@ -123,6 +124,30 @@ fn what_is_allocated_again_is_zero_and_one_node_s_at_a_time() {
     sound(program(&[0], [&[again], &[pushes], &[&[Fetch(0)]]]), &[]);
 }
 
+/// As [`program`], of minipages that come in groups.
+fn grouped<const N: usize>(managers: &[usize], nodes: [&[&[MemoryOp]]; N]) -> MemoryModel {
+    MemoryModel {
+        groups: true,
+        ..program(managers, nodes)
+    }
+}
+
+#[test]
+fn neighbours_are_brought_by_operations_of_their_own() {
+    let reads: &[MemoryOp] = &[Read(0), Read(1)];
+    let writes: &[MemoryOp] = &[Write(1), Write(0)];
+    sound(grouped(&[0, 0], [&[], &[reads], &[writes]]), &[]);
+    sound(grouped(&[0, 0], [&[writes], &[reads, &[Write(1)]]]), &[]);
+    let pushes: &[MemoryOp] = &[Write(1), Push(1)];
+    sound(grouped(&[0, 0], [&[], &[&[Read(0)]], &[pushes]]), &[]);
+    let frees: &[MemoryOp] = &[Free(1), Allocate(1), Read(1)];
+    sound(grouped(&[0, 0], [&[frees], &[&[Read(0)]]]), &[]);
+    let holds: &[MemoryOp] = &[Hold(1, true), Release(1, true)];
+    let fetches: &[MemoryOp] = &[Fetch(0), Fetch(1), Read(1)];
+    sound(grouped(&[0, 0], [&[holds], &[fetches]]), &[]);
+    sound(grouped(&[0, 0], [&[&[Read(0)]], &[holds]]), &[]);
+}
+
 #[test]
 fn what_a_thread_holds_stays() {
     let writes: &[MemoryOp] = &[Hold(0, true), Release(0, true)];
@@ -200,6 +225,24 @@ fn nodes_of_domains_push_prefetch_free_and_hold() {
 }
 
 #[test]
+fn neighbours_are_brought_to_a_leader_and_withdrawn_where_they_are_lent() {
+    let none: &[&[MemoryOp]] = &[];
+    let second: &[&[MemoryOp]] = &[&[Read(1)]];
+    let held = [MemorySight::HeldBack];
+    for manager in [0, 1] {
+        let brings = |nodes: [&[&[MemoryOp]]; 3]| in_domains(grouped(&[manager; 2], nodes));
+        sound(brings([none, second, &[&[Write(0)]]]), &held);
+        sound(brings([none, &[&[Write(1)]], &[&[Read(0)]]]), &held);
+        sound(brings([&[&[Write(0)]], second, &[&[Write(1)]]]), &held);
+    }
+    let brought = grouped(&[2, 2], [none, &[&[Read(0), Write(1)]], second]);
+    sound(in_domains(brought), &[]);
+    let both: &[&[MemoryOp]] = &[&[Read(0)], &[Read(1)]];
+    let four = grouped(&[0, 0], [none, &[&[Write(1)]], none, both]);
+    sound(in_domains(four), &held);
+}
+
+#[test]
 fn planted_bugs_within_domains_are_caught() {
     let none: &[&[MemoryOp]] = &[];
     let reads: &[&[MemoryOp]] = &[&[Read(0)]];
@@ -264,6 +307,8 @@ fn planted_bugs_are_caught() {
     caught(MemoryBug::ReleaseEarly, MemoryFault::NotAlone, holds);
     let fetches = program(&[0], [&[&[Write(0)]], &[&[Fetch(0), Read(0)]]]);
     caught(MemoryBug::OpenLost, MemoryFault::NotAlone, fetches);
+    let brings = grouped(&[0, 0], [&[&[Write(1)]], &[&[Read(0)]]]);
+    caught(MemoryBug::ForgetBrought, MemoryFault::Refused, brings);
     let again: &[MemoryOp] = &[Write(0), Free(0), Allocate(0), Read(0)];
     let dirty = program(&[0], [&[again], reads]);
     caught(MemoryBug::ReuseDirty, MemoryFault::Stale, dirty);

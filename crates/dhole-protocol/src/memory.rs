@@ -39,6 +39,7 @@ mod ahead;
 mod command;
 mod domain;
 mod freed;
+mod group;
 mod hold;
 mod holder;
 mod manager;
@@ -55,6 +56,7 @@ use dhole_model::NodeId;
 use crate::error::ProtocolError;
 use ahead::Waits;
 use domain::Lent;
+use group::Group;
 use hold::Hold;
 use manager::Managed;
 use minipage::{first_of_page, offset_of};
@@ -62,6 +64,7 @@ use table::Table;
 
 pub use ahead::{MOST_PREFETCH_BYTES, MOST_PREFETCHES};
 pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
+pub use group::MOST_IN_A_GROUP;
 pub use hold::HoldRefusal;
 pub use message::{MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
@@ -85,6 +88,8 @@ pub struct Millipage {
     table: Table,
     /// By address: those that some node has used.
     managed: BTreeMap<u64, Managed>,
+    /// By the offset of the first of them: minipages that come in groups.
+    groups: BTreeMap<u64, Group>,
     /// What the threads of this node may do, by the addresses of minipages; nothing elsewhere.
     held: BTreeMap<u64, Held>,
     /// Where those lie in the memory object, with their bytes: no two have some in common.
@@ -182,6 +187,7 @@ impl Millipage {
             views,
             table: Table::new(start..start + window_bytes, views),
             managed: BTreeMap::new(),
+            groups: BTreeMap::new(),
             held: BTreeMap::new(),
             places: BTreeMap::new(),
             holds: BTreeMap::new(),
@@ -220,6 +226,9 @@ impl Millipage {
             let all = (0..count).filter_map(|index| run.minipage(index));
             // Nothing is under way about a freed minipage. It is as one that nobody has used.
             all.for_each(|minipage| _ = self.managed.remove(&minipage.at));
+            if count > 1 {
+                self.groups.remove(&offset_of(run.at));
+            }
         }
         Ok(run)
     }
@@ -534,6 +543,6 @@ fn needed(operation: MemoryOperation) -> Option<Permission> {
     match operation {
         MemoryOperation::Read => Some(Permission::Read),
         MemoryOperation::Write => Some(Permission::Write),
-        MemoryOperation::Push | MemoryOperation::Free => None,
+        _ => None,
     }
 }

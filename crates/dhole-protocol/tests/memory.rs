@@ -11,7 +11,7 @@ use dhole_protocol::memory::{
 };
 
 use MemoryKind::{Ack, Data, Dropped, Forward, Gone, Grant, Invalidate, Invalidated, Request};
-use MemoryOperation::{Free, Push, Read, Write};
+use MemoryOperation::{Bring, BringToWrite, Free, Push, Read, Write};
 
 /// Machines whose messages arrive in the order in which they were sent.
 struct Pack {
@@ -32,6 +32,15 @@ impl Pack {
             log: Vec::new(),
             permitted: Vec::new(),
         }
+    }
+
+    /// Nodes in domains of these leaders.
+    fn in_domains(leaders: &[usize]) -> Pack {
+        let mut pack = Pack::new(leaders.len());
+        let leaders: Vec<NodeId> = leaders.iter().copied().map(NodeId::at).collect();
+        let all = pack.nodes.iter_mut();
+        all.for_each(|node| node.set_leaders(&leaders));
+        pack
     }
 
     fn takes(&mut self, node: usize, commands: Vec<MemoryCommand>) {
@@ -205,6 +214,214 @@ fn what_is_freed_is_gone_for_all_and_what_never_was_is_too() {
 }
 
 #[test]
+fn neighbours_of_a_group_come_by_operations_that_nobody_asked_for() {
+    let mut pack = Pack::new(3);
+    let run = pack.nodes[0].allocate_in_groups(40, 256, 8).unwrap();
+    let at = |index| run.minipage(index).unwrap().at;
+    // The second of a group is brought, and acknowledged at once.
+    let both = [
+        (1, 0, Request),
+        (0, 1, Data),
+        (0, 1, Data),
+        (1, 0, Ack),
+        (1, 0, Ack),
+    ];
+    assert_eq!(pack.run(1, at(0), Read), both);
+    assert_eq!(pack.run(1, at(1), Read), []);
+    // A node that goes on gets twice as many, again and again.
+    for (first, size) in [(2, 4), (6, 8), (14, 16)] {
+        assert_eq!(pack.run(1, at(first), Read).len(), 1 + 2 * size);
+        assert_eq!(pack.nodes[0].group_size(at(0)), size as u64);
+        for index in first + 1..first + size as u64 {
+            assert_eq!(pack.run(1, at(index), Read), []);
+        }
+    }
+    // One that writes gets the only copies.
+    pack.run(2, at(20), Write);
+    for index in 20..36 {
+        assert_eq!(pack.run(2, at(index), Write), []);
+        assert_eq!(
+            pack.nodes[0].copies_at_rest(at(index)),
+            Some(vec![NodeId(2)])
+        );
+    }
+    assert_eq!(pack.run(1, at(19), Read), []);
+    // Where two nodes want one at once, half as many come.
+    let mut out = Vec::new();
+    for node in [0, 1] {
+        pack.nodes[node].access(at(30), Write, true, &mut out);
+        let commands = std::mem::take(&mut out);
+        pack.takes(node, commands);
+    }
+    pack.deliver();
+    for node in [0, 1] {
+        pack.nodes[node].goes_on(at(30), &mut out);
+        let commands = std::mem::take(&mut out);
+        pack.takes(node, commands);
+        pack.deliver();
+    }
+    assert_eq!(pack.nodes[0].group_size(at(0)), 8);
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn a_freed_group_is_one_only_if_it_is_allocated_as_one_again() {
+    let mut pack = Pack::new(3);
+    let run = pack.nodes[0].allocate_in_groups(4, 256, 8).unwrap();
+    let at = |index| run.minipage(index).unwrap().at;
+    // A single one that was freed is one of its group again, whatever it is allocated as.
+    pack.run(2, at(1), Free);
+    assert_eq!(pack.run(1, at(0), Read).len(), 3, "its neighbour is gone");
+    let one = pack.nodes[0].allocate_in_groups(1, 256, 8).unwrap();
+    assert_eq!((one.at, pack.nodes[0].group_size(at(0))), (at(1), 2));
+    assert_eq!(pack.run(2, at(0), Read).len(), 5);
+    (0..4).for_each(|index| _ = pack.run(2, at(index), Free));
+    assert_eq!(pack.nodes[0].allocate(4, 256, 8), Ok(run));
+    assert_eq!(pack.nodes[0].group_size(at(0)), 1);
+    assert_eq!(pack.run(1, at(0), Read).len(), 3);
+    (0..4).for_each(|index| _ = pack.run(2, at(index), Free));
+    assert_eq!(pack.nodes[0].allocate_in_groups(4, 256, 8), Ok(run));
+    assert_eq!(pack.nodes[0].group_size(at(0)), 2);
+    assert_eq!(pack.run(1, at(0), Read).len(), 5);
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn a_leader_has_what_is_brought_and_lends_it_to_nodes_of_its_domain() {
+    let mut pack = Pack::in_domains(&[0, 0, 2, 2]);
+    let run = pack.nodes[0].allocate_in_groups(4, 256, 8).unwrap();
+    let at = |index| run.minipage(index).unwrap().at;
+    let both = [
+        (3, 2, Request),
+        (2, 0, Request),
+        (0, 2, Data),
+        (0, 2, Data),
+        (2, 3, Grant),
+        (2, 0, Ack),
+        (2, 0, Ack),
+        (3, 2, Ack),
+    ];
+    assert_eq!(pack.run(3, at(0), Read), both);
+    assert_eq!(pack.run(2, at(1), Read), [], "the leader has it");
+    let lent = [(3, 2, Request), (2, 3, Grant), (3, 2, Ack)];
+    assert_eq!(pack.run(3, at(1), Read), lent);
+    // The neighbour is taken away from the domain for a node that did not ask for it.
+    let withdrawn = [
+        (0, 2, Invalidate),
+        (0, 2, Invalidate),
+        (2, 3, Invalidate),
+        (2, 3, Invalidate),
+        (3, 2, Invalidated),
+        (3, 2, Invalidated),
+        (2, 0, Invalidated),
+        (2, 0, Invalidated),
+    ];
+    assert_eq!(pack.run(0, at(0), Write), withdrawn);
+    assert_eq!(pack.run(0, at(1), Write), []);
+    assert_eq!(pack.nodes[0].copies_at_rest(at(1)), Some(vec![NodeId(0)]));
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn what_is_lent_is_withdrawn_before_it_is_brought_to_another_domain() {
+    for (operation, withdraws) in [(Read, false), (Write, true)] {
+        let mut pack = Pack::in_domains(&[0, 0, 2, 2]);
+        let run = pack.nodes[1].allocate_in_groups(4, 256, 8).unwrap();
+        let at = |index| run.minipage(index).unwrap().at;
+        // Domain 2 has the only copies of rows 1 and 2, and both its nodes read them.
+        pack.run(2, at(1), Write);
+        for index in [1, 2] {
+            let lent = [(3, 2, Request), (2, 3, Grant), (3, 2, Ack)];
+            assert_eq!(pack.run(3, at(index), Read), lent);
+        }
+        // Row 1 is brought to node 0, which uses row 0, as its manager says: node 1.
+        let mut expected = vec![(0, 1, Request), (1, 0, Grant), (0, 1, Ack)];
+        expected.extend([(1, 2, Forward), (2, 0, Data), (0, 1, Ack)]);
+        if withdraws {
+            expected.extend([(2, 3, Invalidate), (3, 2, Invalidated)]);
+        }
+        let mut sent = pack.run(0, at(0), operation);
+        sent.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(sent, expected);
+        assert_eq!(pack.run(0, at(1), operation), []);
+        let again = pack.run(3, at(1), Read);
+        assert_eq!(again.is_empty(), !withdraws, "{again:?}");
+        assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+    }
+}
+
+#[test]
+fn in_a_run_of_one_domain_nothing_is_brought() {
+    let of = |in_groups: bool| {
+        let mut pack = Pack::in_domains(&[0, 0, 0]);
+        let mut sent = Vec::new();
+        for manager in [0, 1] {
+            let node = &mut pack.nodes[manager];
+            let run = match in_groups {
+                true => node.allocate_in_groups(8, 256, 8).unwrap(),
+                false => node.allocate(8, 256, 8).unwrap(),
+            };
+            for (node, operation) in [(2, Read), (1, Write), (0, Read)] {
+                for index in 0..8 {
+                    let at = run.minipage(index).unwrap().at;
+                    sent.extend(pack.run(node, at, operation));
+                }
+            }
+        }
+        assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+        sent
+    };
+    assert_eq!(of(true), of(false));
+}
+
+#[test]
+fn no_node_asks_to_bring_and_none_brings_what_is_there() {
+    let mut pack = Pack::new(3);
+    let run = pack.nodes[0].allocate_in_groups(4, 256, 8).unwrap();
+    let minipage = run.minipage(1).unwrap();
+    assert_eq!(pack.run(1, run.at, Read).len(), 5);
+    let message = |kind, operation, asker, minipage| MemoryMessage {
+        kind,
+        operation,
+        asker: NodeId(asker),
+        number: 1,
+        ticket: 0,
+        address: run.minipage(1).unwrap().at,
+        minipage,
+    };
+    let none = Minipage { at: 0, bytes: 0 };
+    let refused = |node: &Millipage, from, message: MemoryMessage| {
+        let (mut after, mut out) = (node.clone(), Vec::new());
+        let payload = message.payload_bytes() as usize;
+        let taken = after.deliver(NodeId(from), message, payload, &mut out);
+        let is_bad = matches!(taken, Err(ProtocolError::BadMessage { .. }));
+        assert!(is_bad, "{message:?}: {taken:?}");
+        assert_eq!((after == *node, out), (true, Vec::new()));
+    };
+    for operation in [Bring, BringToWrite] {
+        let asks = message(Request, operation, 2, none);
+        refused(&pack.nodes[0], 2, asks);
+        let there = message(Data, operation, 1, minipage);
+        refused(&pack.nodes[1], 2, there);
+        let other = message(Data, operation, 0, minipage);
+        refused(&pack.nodes[2], 1, other);
+        // Only the manager makes a copy the only one.
+        let grant = message(Grant, operation, 1, minipage);
+        refused(&pack.nodes[1], 2, grant);
+    }
+    // A leader asks for what nodes of its domain need, and no bytes come to those.
+    let mut pack = Pack::in_domains(&[0, 0, 2]);
+    assert_eq!(pack.nodes[0].allocate_in_groups(4, 256, 8), Ok(run));
+    pack.run(1, minipage.at, Read);
+    for operation in [Bring, BringToWrite] {
+        refused(&pack.nodes[0], 1, message(Request, operation, 1, none));
+        refused(&pack.nodes[1], 0, message(Data, operation, 1, minipage));
+        refused(&pack.nodes[1], 0, message(Grant, operation, 1, minipage));
+    }
+}
+
+#[test]
 fn a_round_takes_the_messages_of_its_reads_and_opens_nothing_itself() {
     let mut pack = Pack::new(2);
     let run = pack.nodes[0].allocate(4, 256, 8).unwrap();
@@ -365,7 +582,7 @@ fn false_messages_are_refused_and_change_nothing() {
     ];
     let (mut taken, mut refused) = (Vec::new(), 0);
     for kind in MemoryKind::ALL {
-        for operation in [Read, Write, Push, Free] {
+        for operation in [Read, Write, Push, Free, Bring, BringToWrite] {
             for (asker, from) in [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2), (9, 1)] {
                 for minipage in minipages {
                     for (address, ticket) in [
@@ -401,12 +618,16 @@ fn false_messages_are_refused_and_change_nothing() {
             }
         }
     }
-    // What a sound node may say here: that it asks, the answer to what was asked, and a push.
+    // What a sound node may say here: that it asks, the answer to what was asked, a push, and what
+    // the manager has another node bring.
     for (from, message) in &taken {
         let is_answer = message.address == theirs.at && message.ticket == asked.ticket;
         let sound = match message.kind {
             Request => message.asker.index() == usize::from(*from),
             Data if message.operation == Push => message.asker.index() == usize::from(*from),
+            Data if matches!(message.operation, Bring | BringToWrite) => {
+                (message.asker, message.minipage.at) == (NodeId(0), theirs.at)
+            }
             Data | Gone => is_answer && message.operation == Read,
             _ => false,
         };

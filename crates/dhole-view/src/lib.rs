@@ -74,5 +74,5 @@ pub use program::{ProgramMemory, RawMemory};
 pub use settings::MemorySettings;
 pub use shared::{
     MemoryError, MemoryUsage, SharedCell, SharedRange, SharedRow, SharedRows, alloc, alloc_chunks,
-    alloc_contiguous, alloc_rows, usage,
+    alloc_contiguous, alloc_groups, alloc_rows, usage,
 };

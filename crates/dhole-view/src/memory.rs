@@ -288,7 +288,13 @@ impl NodeMemory {
         let is_first = node.index() == 0;
         let pages = placed.globals_bytes() as u64 / MINIPAGE_PAGE;
         if is_first && pages > 0 {
-            let run = memory.allocate(pages, MINIPAGE_PAGE, MINIPAGE_PAGE, Location::caller());
+            let run = memory.allocate(
+                pages,
+                MINIPAGE_PAGE,
+                MINIPAGE_PAGE,
+                false,
+                Location::caller(),
+            );
             let run = run.map_err(io::Error::other)?;
             assert_eq!(run.at, 0, "globals are the first that node 0 allocates");
         }
@@ -437,9 +443,16 @@ impl Memory {
         count: u64,
         bytes: u64,
         align: u64,
+        in_groups: bool,
         site: &'static Location<'static>,
     ) -> Result<MinipageRun, MinipageRefusal> {
-        let run = self.lock().machine.allocate(count, bytes, align)?;
+        let run = match in_groups {
+            true => self
+                .lock()
+                .machine
+                .allocate_in_groups(count, bytes, align)?,
+            false => self.lock().machine.allocate(count, bytes, align)?,
+        };
         self.sites().allocated(&run, site);
         if !self.arena.catches() {
             for minipage in (0..run.count).filter_map(|index| run.minipage(index)) {

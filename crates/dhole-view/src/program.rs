@@ -91,11 +91,13 @@ impl<'id> RawMemory<'id> {
     pub fn allocate(self, bytes: usize, align: usize) -> Result<NonNull<u8>, MemoryError> {
         let (bytes, align) = (bytes as u64, align as u64);
         let run = match bytes {
-            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align, Location::caller())?,
+            0..=MINIPAGE_PAGE => self
+                .0
+                .allocate(1, bytes, align, false, Location::caller())?,
             _ => {
                 let pages = bytes.div_ceil(MINIPAGE_PAGE);
                 self.0
-                    .allocate(pages, MINIPAGE_PAGE, align, Location::caller())?
+                    .allocate(pages, MINIPAGE_PAGE, align, false, Location::caller())?
             }
         };
         Ok(self.place(run, bytes as usize))

@@ -163,7 +163,7 @@
 pub use dhole_view::{
     AtomicF32, AtomicF64, HeldRows, MemoryAccessError, MemoryAccessFailure, MemoryError,
     MemorySettings, MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber, SharedRange,
-    SharedRow, SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous, alloc_rows, hold,
-    on_failed_access, usage,
+    SharedRow, SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous, alloc_groups,
+    alloc_rows, hold, on_failed_access, usage,
 };
 pub use dhole_view::{sync, threads};

@@ -35,6 +35,8 @@ pub enum MemoryBug {
     ReleaseEarly,
     /// A thread opens a minipage of its round that was taken away before.
     OpenLost,
+    /// The manager does not wait for a node to which it brings a neighbour.
+    ForgetBrought,
     /// A freed minipage is allocated again with its bytes.
     ReuseDirty,
     /// A node of a domain keeps what its leader withdraws.

@@ -97,6 +97,9 @@ impl Millipage {
         if request.asker != from || self.manager_of(request.address).is_none() {
             return Err("a request for another node, or for what nobody manages");
         }
+        if request.operation.is_brought() {
+            return Err("a request to bring a minipage, which no node makes");
+        }
         if request.operation == MemoryOperation::Push {
             self.push(request.address, out);
             let kind = MemoryKind::Dropped;
@@ -252,9 +255,9 @@ impl Millipage {
         let (Some((_, message)), Some(lent)) = (deferred, self.lent.get_mut(&at)) else {
             return;
         };
-        let writes = message.operation == MemoryOperation::Write;
+        let takes = message.operation.takes_copies();
         let left = match message.kind {
-            MemoryKind::Forward if !writes => Permission::Read,
+            MemoryKind::Forward if !takes => Permission::Read,
             _ => Permission::Nothing,
         };
         let minipage = lent.minipage;

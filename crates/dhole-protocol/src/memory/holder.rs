@@ -100,9 +100,9 @@ impl Millipage {
             return Err("a copy of a minipage is asked for whoever has it");
         }
         // It is taken away, or made to stay as it is, before its bytes are read.
-        let kept = match operation {
-            MemoryOperation::Write => Permission::Nothing,
-            _ => Permission::Read,
+        let kept = match operation.takes_copies() {
+            true => Permission::Nothing,
+            false => Permission::Read,
         };
         if self.defers(from, &message, kept)? {
             self.withdraw(minipage.at, out);
@@ -133,9 +133,11 @@ impl Millipage {
     ) -> Taken {
         self.managed_copy(from, message)?;
         // A leader may leave the other nodes of its domain to read.
-        let left = match message.operation {
+        let operation = message.operation;
+        let takes = operation.takes_copies() || operation == MemoryOperation::Free;
+        let left = match operation {
             MemoryOperation::Read if self.is_member() => Permission::Read,
-            MemoryOperation::Write | MemoryOperation::Free => Permission::Nothing,
+            _ if takes => Permission::Nothing,
             _ => return Err("a copy of a minipage is taken away for whoever reads it"),
         };
         if self.defers(from, &message, left)? {
@@ -145,6 +147,24 @@ impl Millipage {
         self.permit(message.minipage, left, out);
         let kind = MemoryKind::Invalidated;
         self.send(from, MemoryMessage { kind, ..message }, out);
+        Ok(())
+    }
+
+    /// This node gets a copy for which it has not asked.
+    fn installs(
+        &mut self,
+        minipage: Minipage,
+        permission: Permission,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        if self.overlaps(minipage) {
+            return Err(OVERLAPS);
+        }
+        if self.held.len() >= MOST_HELD {
+            return Err("more copies of minipages than a node keeps");
+        }
+        out.does(MemoryCommand::Install(minipage));
+        self.permit(minipage, permission, out);
         Ok(())
     }
 
@@ -164,26 +184,25 @@ impl Millipage {
             return Err("bytes of a minipage for a node that has the memory of another");
         }
         let has_copy = self.held.contains_key(&minipage.at);
+        if let Some(permission) = brought(operation) {
+            if asker != self.me || from == self.me || has_copy {
+                return Err("a minipage is brought to a node that has it, or to another one");
+            }
+            self.installs(minipage, permission, out)?;
+            self.acknowledge(message, out);
+            return Ok(());
+        }
         let permission = match operation {
             MemoryOperation::Push if asker == from => {
                 if !has_copy {
-                    if self.overlaps(minipage) {
-                        return Err(OVERLAPS);
-                    }
-                    if self.held.len() >= MOST_HELD {
-                        return Err("more copies of minipages than a node keeps");
-                    }
-                    out.does(MemoryCommand::Install(minipage));
-                    self.permit(minipage, Permission::Read, out);
+                    self.installs(minipage, Permission::Read, out)?;
                 }
                 self.acknowledge(message, out);
                 return Ok(());
             }
             MemoryOperation::Read => Permission::Read,
             MemoryOperation::Write => Permission::Write,
-            MemoryOperation::Push | MemoryOperation::Free => {
-                return Err("bytes of a minipage that nobody is to have");
-            }
+            _ => return Err("bytes of a minipage that nobody is to have"),
         };
         self.answered(&message)?;
         if has_copy || from == self.me {
@@ -210,6 +229,15 @@ impl Millipage {
         out: &mut impl MemoryEffects,
     ) -> Taken {
         let minipage = message.minipage;
+        if message.operation == MemoryOperation::BringToWrite {
+            if self.is_member() || message.asker != self.me {
+                return Err("a minipage is brought to a node that has the memory of another");
+            }
+            self.managed_copy(from, message)?;
+            self.permit(minipage, Permission::Write, out);
+            self.acknowledge(message, out);
+            return Ok(());
+        }
         self.answered(&message)?;
         let answer = match message.operation {
             MemoryOperation::Free if self.asks(minipage.at) == Some(from) => {
@@ -301,5 +329,14 @@ impl Millipage {
         if let Some(asked) = self.asks(message.minipage.at) {
             self.send(asked, MemoryMessage { kind, ..message }, out);
         }
+    }
+}
+
+/// The permission that comes with a minipage that is brought.
+fn brought(operation: MemoryOperation) -> Option<Permission> {
+    match operation {
+        MemoryOperation::Bring => Some(Permission::Read),
+        MemoryOperation::BringToWrite => Some(Permission::Write),
+        _ => None,
     }
 }

@@ -55,6 +55,28 @@ impl Managed {
         }
     }
 
+    /// Queues an operation for which its node has not asked, unless the node has what it would get,
+    /// or waits here for an operation; whether it is queued.
+    pub(super) fn queue_brought(&mut self, request: MemoryMessage) -> bool {
+        let MemoryMessage {
+            asker, operation, ..
+        } = request;
+        let work = self.work.as_ref().map(|work| &work.request);
+        let mut coming = self.queue.iter().chain(work);
+        let comes = coming.any(|queued| queued.asker == asker);
+        let lacks = !self.is_freed && !comes && !self.has(asker, operation);
+        if lacks {
+            self.queue.push_back(request);
+        }
+        lacks
+    }
+
+    /// Whether a node has what is to be brought to it.
+    fn has(&self, node: NodeId, operation: MemoryOperation) -> bool {
+        let is_only = self.owner == node && self.copies.iter().count() == 1;
+        self.copies.contains(node) && (is_only || !operation.takes_copies())
+    }
+
     pub(super) fn copies_at_rest(&self) -> Option<Vec<NodeId>> {
         let rests = self.work.is_none() && self.queue.is_empty();
         rests.then(|| self.copies.iter().collect())
@@ -83,15 +105,27 @@ impl Managed {
     }
 }
 
-/// The bytes of a request that say whether another one of the same node is the same.
-fn queued_as(request: &MemoryMessage) -> (NodeId, u64, bool, bool) {
-    let is = |operation| request.operation == operation;
+/// What says whether two requests of a node are for the same.
+fn queued_as(request: &MemoryMessage) -> (NodeId, u64, Option<MemoryOperation>) {
     let page = first_of_page(request.address);
-    let (pushes, frees) = (is(MemoryOperation::Push), is(MemoryOperation::Free));
-    (request.asker, page, pushes, frees)
+    let other = match request.operation {
+        MemoryOperation::Read | MemoryOperation::Write => None,
+        other => Some(other),
+    };
+    (request.asker, page, other)
 }
 
 impl Millipage {
+    /// What this node knows of a minipage that it manages.
+    pub(super) fn managed_of(&mut self, minipage: Minipage) -> &mut Managed {
+        let leader = self.leader();
+        if !self.managed.contains_key(&minipage.at) && leader == self.me {
+            self.holds_unused(minipage);
+        }
+        let managed = self.managed.entry(minipage.at);
+        managed.or_insert_with(|| Managed::new(minipage, leader))
+    }
+
     /// A request, by its manager.
     pub(super) fn take_request(
         &mut self,
@@ -102,39 +136,38 @@ impl Millipage {
         if request.asker != from || self.manager_of(request.address) != Some(self.me) {
             return Err("a request for another node, or to one that does not manage the minipage");
         }
+        if request.operation.is_brought() {
+            return Err("a request to bring a minipage, which no node makes");
+        }
         out.happens(MemoryEvent::Translated);
         let Some(minipage) = self.table.find(request.address) else {
             self.refuse(request, out);
             return Ok(());
         };
-        if !self.managed.contains_key(&minipage.at) {
-            let leader = self.leader();
-            if leader == self.me {
-                self.holds_unused(minipage);
-            }
-            let managed = Managed::new(minipage, leader);
-            self.managed.insert(minipage.at, managed);
-        }
-        let managed = self.managed.get_mut(&minipage.at);
-        let managed = managed.expect("it was put there");
+        let managed = self.managed_of(minipage);
         let mut queued = managed.queue.iter();
         if queued.any(|queued| queued_as(queued) == queued_as(&request)) {
             return Err("a request for a minipage that waits already");
         }
-        if managed.work.is_some() {
+        let other = managed.work.as_ref().map(|work| work.request.asker);
+        if other.is_some() {
             out.happens(MemoryEvent::Competes);
         }
+        let competes = other.is_some_and(|other| other != from);
         managed.queue.push_back(MemoryMessage {
             minipage,
             ..request
         });
         self.begin_next(minipage.at, out);
+        let neighbours = self.learn_group(&request, competes);
+        self.bring(neighbours, &request, out);
         Ok(())
     }
 
     /// Nothing is, or is left, where this was asked for.
     fn refuse(&mut self, request: MemoryMessage, out: &mut impl MemoryEffects) {
         let kind = match request.operation {
+            operation if operation.is_brought() => return,
             MemoryOperation::Push => MemoryKind::Dropped,
             _ => MemoryKind::Gone,
         };
@@ -149,7 +182,7 @@ impl Millipage {
     }
 
     /// Begins with the next requests for a minipage, as long as none is under way.
-    fn begin_next(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    pub(super) fn begin_next(&mut self, at: u64, out: &mut impl MemoryEffects) {
         loop {
             let managed = self.managed.get_mut(&at);
             let managed = managed.expect("whoever begins has seen it");
@@ -162,7 +195,9 @@ impl Millipage {
             let asker = request.asker;
             let has_copy = managed.copies.contains(asker);
             let is_push = request.operation == MemoryOperation::Push;
-            if managed.is_freed || is_push && !has_copy {
+            let operation = request.operation;
+            let has = operation.is_brought() && managed.has(asker, operation);
+            if managed.is_freed || has || is_push && !has_copy {
                 self.refuse(request, out);
                 continue;
             }
@@ -173,10 +208,9 @@ impl Millipage {
                 false => managed.holder(),
             };
             let mut awaited = NodeSet::default();
-            let keeps = |node: NodeId| match request.operation {
-                MemoryOperation::Read | MemoryOperation::Push => true,
-                MemoryOperation::Write => node == asker || node == source,
+            let keeps = |node: NodeId| match operation {
                 MemoryOperation::Free => false,
+                _ => !operation.takes_copies() || node == asker || node == source,
             };
             let taken = managed.copies.iter().filter(|node| !keeps(*node));
             taken.for_each(|node| awaited.insert(node));
@@ -286,7 +320,7 @@ impl Millipage {
         }
         work.awaited.remove(from);
         managed.copies.insert(from);
-        if work.request.operation == MemoryOperation::Write {
+        if work.request.operation.takes_copies() {
             managed.copies.retain_only(from);
             managed.owner = from;
         }

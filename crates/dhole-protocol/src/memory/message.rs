@@ -54,6 +54,22 @@ pub enum MemoryOperation {
     Push,
     /// That no node has the minipage any more.
     Free,
+    /// Nothing: the manager brings the node a copy to read of a neighbour of what it reads.
+    Bring,
+    /// Nothing: the manager brings the node the only copy of a neighbour of what it writes.
+    BringToWrite,
+}
+
+impl MemoryOperation {
+    /// Whether other nodes lose their copies, and the node for which it is has the only one then.
+    pub(super) fn takes_copies(self) -> bool {
+        matches!(self, MemoryOperation::Write | MemoryOperation::BringToWrite)
+    }
+
+    /// Whether a manager begins it for a node that has not asked.
+    pub(super) fn is_brought(self) -> bool {
+        matches!(self, MemoryOperation::Bring | MemoryOperation::BringToWrite)
+    }
 }
 
 /// Most bytes of words that come with a message ([`MemoryMessage::has_words`]).

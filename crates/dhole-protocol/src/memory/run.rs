@@ -40,15 +40,21 @@ impl MinipageRun {
         })
     }
 
-    /// The minipage whose page, in its view, has this address.
-    pub(super) fn find(&self, address: u64) -> Option<Minipage> {
+    /// The number of the minipage whose page, in its view, has this address.
+    pub(super) fn index_of(&self, address: u64) -> Option<u64> {
         let first = first_of_page(offset_of(self.at));
         let page = first_of_page(offset_of(address)).checked_sub(first)? / MINIPAGE_PAGE;
         let place = (address >> VIEW_BITS).checked_sub(self.at >> VIEW_BITS)?;
         if place >= u64::from(self.on_page) {
             return None;
         }
-        self.minipage(page / self.pages_each() * u64::from(self.on_page) + place)
-            .filter(|found| found.covers(address))
+        let index = page / self.pages_each() * u64::from(self.on_page) + place;
+        let found = self.minipage(index).filter(|it| it.covers(address));
+        found.map(|_| index)
+    }
+
+    /// The minipage whose page, in its view, has this address.
+    pub(super) fn find(&self, address: u64) -> Option<Minipage> {
+        self.minipage(self.index_of(address)?)
     }
 }

@@ -207,7 +207,7 @@ impl Table {
     }
 
     /// The run of the minipage whose page, in its view, has this address.
-    fn run_of(&self, address: u64) -> Option<MinipageRun> {
+    pub fn run_of(&self, address: u64) -> Option<MinipageRun> {
         let page = first_of_page(offset_of(address));
         let before = self.runs.range(..page + MINIPAGE_PAGE).rev();
         // Those that begin on the page, and one that began before.

@@ -45,9 +45,9 @@ variants! {
 
 /// What is said of minipages: of each kind, for each operation.
 fn memory_messages() -> impl Iterator<Item = Message> {
-    use MemoryOperation::{Free, Push, Read, Write};
+    use MemoryOperation::{Bring, BringToWrite, Free, Push, Read, Write};
     MemoryKind::ALL.into_iter().flat_map(|kind| {
-        [Read, Write, Push, Free].map(|operation| {
+        [Read, Write, Push, Free, Bring, BringToWrite].map(|operation| {
             Message::Memory(MemoryMessage {
                 kind,
                 operation,

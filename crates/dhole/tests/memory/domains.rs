@@ -129,6 +129,43 @@ fn rows_of_an_earlier_run_lead_nowhere_in_a_domain() {
     );
 }
 
+/// All nodes count in all rows, whose neighbours come with them. Each begins at another row.
+pub fn groups() -> Result<(), RunError> {
+    const ROWS: usize = 48;
+    let run = config(1).run(|w| {
+        let (me, nodes) = (w.node().index(), w.nodes());
+        let rows = w.once(|w| Ok(memory::alloc_groups::<u64>(w, ROWS, 16)?))?;
+        for turn in 1..=3 {
+            for row in (0..ROWS).map(|row| (row + 16 * me) % ROWS) {
+                rows.row(row).cells(w)[row % 16].fetch_add(1, Relaxed);
+            }
+            w.barrier()?;
+            let all = (0..ROWS).map(|row| rows.row(row).cells(w)[row % 16].load(Relaxed));
+            let is_whole = |found| found == (turn * nodes) as u64;
+            let whole = all.filter(|found| is_whole(*found)).count();
+            assert_eq!(whole, ROWS, "turn {turn} on node {me}");
+            w.barrier()?;
+        }
+        Ok(())
+    })?;
+    let sent: u64 = messages(&run).iter().map(|(_, sent)| sent).sum();
+    println!("=> {} {:?}", sent > 0, run.report.domains);
+    Ok(())
+}
+
+#[test]
+fn rows_of_groups_are_whole_within_domains_and_between_them() {
+    for (nodes, domains, expected) in [
+        (2, "node", "true Some(2)"),
+        (3, "2", "true Some(2)"),
+        (4, "2", "true Some(2)"),
+        (2, "host", "false Some(1)"),
+    ] {
+        let said = said(nodes, "groups", "shm", domains);
+        assert_eq!(said, [expected], "{nodes} nodes, domains {domains}");
+    }
+}
+
 /// Each node of a domain writes a number of one minipage, which goes to the other domain once.
 pub fn shares() -> Result<(), RunError> {
     let run = config(1).run(|w| {

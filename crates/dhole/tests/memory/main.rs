@@ -8,6 +8,7 @@ mod coarse;
 mod domains;
 mod ending;
 mod globals;
+mod groups;
 mod held;
 mod killed;
 mod litmus;

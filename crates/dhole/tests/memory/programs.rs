@@ -24,6 +24,7 @@ pub fn run(name: &str) -> i32 {
         "frees" => says(domains::frees),
         "shares" => ends(domains::shares()),
         "stale" => ends(domains::stale()),
+        "groups" => ends(domains::groups()),
         "spins" => says(domains::spins),
         "litmus" => {
             let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");
