@@ -479,7 +479,8 @@ fn prefetches_are_limited_by_their_bytes_and_counted_where_they_are_dropped() {
     assert_eq!(node.prefetch(one(0), bytes, &mut drops), Accessed::Asked);
     assert_eq!(node.prefetch(one(1), 1, &mut drops), Accessed::Dropped);
     assert_eq!(node.fetch(one(1), 1, &mut drops), Accessed::Dropped);
-    assert_eq!(drops.0, 2);
+    // The thread of a round asks again, so its request is not lost.
+    assert_eq!(drops.0, 1);
     // A thread that joins it waits for it alone.
     assert_eq!(
         node.access(one(0), Read, true, &mut drops),
@@ -489,7 +490,7 @@ fn prefetches_are_limited_by_their_bytes_and_counted_where_they_are_dropped() {
     assert_eq!(node.prefetch(one(1), half, &mut drops), Accessed::Asked);
     assert_eq!(node.prefetch(one(2), half, &mut drops), Accessed::Asked);
     assert_eq!(node.prefetch(one(3), 1, &mut drops), Accessed::Dropped);
-    assert_eq!(drops.0, 3);
+    assert_eq!(drops.0, 2);
 }
 
 #[test]

@@ -85,9 +85,9 @@ impl<N: SharedNumber> SharedRange<N> {
         })
     }
 
-    /// Copies the numbers of all rows behind each other into `to`: as they are at one moment, but for
-    /// what cells of other nodes of the domain change meanwhile. For rows that this node uses by [cells](crate::SharedRow::cells). Otherwise as
-    /// [`read`](SharedRange::read).
+    /// Copies the numbers of all rows behind each other into `to`: as they are at one moment, but
+    /// for what cells of other nodes of the domain change meanwhile. For rows that this node uses
+    /// by [cells](crate::SharedRow::cells). Otherwise as [`read`](SharedRange::read).
     ///
     /// # Errors
     /// As there.

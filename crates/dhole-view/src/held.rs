@@ -114,9 +114,8 @@ impl<N: SharedNumber> SharedRow<N> {
         hold(w, [self], [], |[row], []| f(row))
     }
 
-    /// Runs `f` with the numbers to write, which no other node holds meanwhile, and of which no node
-    /// of another domain has a copy. As
-    /// [`read`](SharedRow::read).
+    /// Runs `f` with the numbers to write, which no other node holds meanwhile, and of which no
+    /// node of another domain has a copy. As [`read`](SharedRow::read).
     ///
     /// # Errors
     /// As there.
