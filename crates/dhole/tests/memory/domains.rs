@@ -322,7 +322,10 @@ fn a_process_of_a_domain_that_is_killed_ends_the_run_of_the_others() {
                 assert_eq!(ended.code, None);
                 continue;
             }
-            assert_eq!(ended.code, Some(1), "{program}: {}", ended.all);
+            // Where the protocol runs, the loss may come within an access.
+            let in_access = domains != "host" && ended.code == Some(70);
+            let is_told = ended.code == Some(1) || in_access;
+            assert!(is_told, "{program}: {:?} {}", ended.code, ended.all);
             let lost = format!("node {victim}");
             assert!(ended.all.contains(&lost), "{program}: {}", ended.all);
         }
