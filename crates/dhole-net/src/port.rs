@@ -28,7 +28,7 @@ pub trait Port: Send + Sync {
     /// Sends one frame, which is `parts` one after the other. When this returns, the bytes are
     /// copied or gone. What could not go at once goes when somebody [polls](Port::poll).
     ///
-    /// A frame that is sent [lazily](Notify::Lazy) does not wake a thread that is
+    /// A frame that is sent lazily (`Notify::Lazy`) does not wake a thread that is
     /// [parked coarsely](Port::park_coarse) there, where the sender can tell: the receiver needs it
     /// only when it waits or polls by itself.
     ///
