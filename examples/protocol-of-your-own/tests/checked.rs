@@ -87,6 +87,7 @@ fn an_allocation_chooses_it_and_objects_change_to_it_and_back() {
             seen.push(number.read(w));
             w.switch(number, to)?;
             seen.push(number.read(w));
+            w.barrier()?; // a write under this protocol is seen at once
         }
         Ok(seen)
     });
