@@ -6,10 +6,10 @@ use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version}
 use smallvec::SmallVec;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
-use crate::collective::CollectiveEvent;
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
+use crate::sync::collective::CollectiveEvent;
 use crate::transfer::Reply;
 use crate::{
     ConditionId, Flushed, FlushedAt, LockId, Message, Race, Sent, SyncObject, Waiter, WaitingFor,

@@ -44,49 +44,25 @@
 #![forbid(unsafe_code)]
 
 mod array_command;
-mod barrier;
-mod collection;
-mod collective;
+mod coherence;
 mod collective_call;
 mod command;
-mod compaction;
-mod copyset;
 mod effects;
 mod error;
-mod freeing;
 mod handed_out;
-mod home;
 mod ids;
-mod interval;
-mod interval_log;
-mod intervals;
-mod invalidation_acks;
-mod lazy;
-mod lock;
-mod member;
-mod members;
 pub mod memory;
 mod message;
 mod node_set;
-mod notice_delta;
-mod object_table;
 pub mod objects;
 mod page_command;
-mod pending_fetches;
 mod protocol;
-mod quiescence_detection;
-mod quiescence_probe;
 mod race;
-mod races;
 mod ranges;
-mod switch;
+mod sync;
 mod sync_id;
 mod sync_object;
-mod sync_objects;
 mod transfer;
-mod treadmarks;
-mod update;
-mod wait_for;
 mod waiting;
 
 pub use dhole_group as group;
@@ -95,31 +71,31 @@ pub use array_command::{
     ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
     WantedElements,
 };
-pub use barrier::BarrierRound;
-pub use collection::Gossip;
-pub use collective::{
-    Collective, CollectiveEvent, CollectiveMessage, Legs, MOST_AHEAD, children, most_early, parent,
-};
+pub use coherence::MOST_BESIDE;
+pub use coherence::member::{CoherenceProtocol, Context};
+pub use coherence::races::{Changed, Races};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
 pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
 pub use handed_out::HandedOut;
-pub use interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNotices};
-pub use interval_log::LogLimits;
-pub use lazy::MOST_BESIDE;
-pub use member::{CoherenceProtocol, Context};
-pub use message::{AbortReason, DecodeError, Message, PayloadOf, Short, Waiting};
+pub use message::{AbortReason, DecodeError, Message, PayloadOf, Short};
 pub use node_set::NodeSet;
-pub use notice_delta::Reach;
-pub use page_command::{
-    Applied, DiffId, PageCommand, PageEvent, SentDiff, WantedDiffs, WrittenPages,
-};
+pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, WantedDiffs};
 pub use protocol::Protocol;
-pub use quiescence_probe::{QuiescenceProbe, Round as QuiescenceRound};
 pub use race::{Race, Raced, RacingWrite};
-pub use races::{Changed, Races};
 pub use ranges::Ranges;
+pub use sync::barrier::BarrierRound;
+pub use sync::collection::Gossip;
+pub use sync::collective::{
+    Collective, CollectiveEvent, CollectiveMessage, Legs, MOST_AHEAD, children, most_early, parent,
+};
+pub use sync::interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNotices};
+pub use sync::interval_log::LogLimits;
+pub use sync::lock::Waiting;
+pub use sync::notice_delta::Reach;
+pub use sync::quiescence_probe::{QuiescenceProbe, Round as QuiescenceRound};
+pub use sync::written_pages::WrittenPages;
 pub use sync_id::{BarrierId, LockId};
 pub use sync_object::{ConditionId, RwLockId, SemaphoreId, SyncObject};
 pub use transfer::{

@@ -9,17 +9,18 @@ use dhole_model::{
 use smallvec::SmallVec;
 
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
-use crate::barrier::BarrierRound;
-use crate::collection::Gossip;
-use crate::collective::CollectiveMessage;
 use crate::handed_out::HandedOut;
-use crate::interval::{Untold, WriteNotices};
 use crate::memory::MemoryMessage;
 use crate::memory::sync::ThreadMessage;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
-use crate::quiescence_probe::QuiescenceProbe;
 use crate::race::Raced;
+use crate::sync::barrier::BarrierRound;
+use crate::sync::collection::Gossip;
+use crate::sync::collective::CollectiveMessage;
+use crate::sync::interval::{Untold, WriteNotices};
+use crate::sync::lock::Waiting;
+use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync_id::{BarrierId, LockId};
 use crate::sync_object::{ConditionId, SyncObject};
 use crate::transfer::{Fetch, FetchReply, Flushed, FlushedAt, Pushed};
@@ -43,15 +44,6 @@ const FETCH_REPLY: u8 = 1;
 const BARRIER_ROUND: u8 = 2;
 const GOSSIPED: u8 = 3;
 const AFTER: u8 = 4;
-
-/// A node that waits on a condition of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct Waiting {
-    /// The condition's number among those of the lock.
-    pub condition: u64,
-    /// The node.
-    pub node: NodeId,
-}
 
 /// Why a run is ended early.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]

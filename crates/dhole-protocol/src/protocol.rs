@@ -4,22 +4,23 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
-use crate::barrier::{Barrier, MANAGER};
-use crate::collective::Collectives;
+use crate::coherence::Protocols;
+use crate::coherence::arrays::home::ElementFlush;
+use crate::coherence::home::Flush;
+use crate::coherence::switch::has_one_copy;
 use crate::command::{Command, Commands, Event, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
-use crate::home::Flush;
 use crate::ids::Ids;
-use crate::interval_log::LogLimits;
-use crate::lazy::Lazy;
-use crate::lazy::arrays::home::ElementFlush;
-use crate::lock::{Acquired, Locks, Passed};
-use crate::quiescence_detection::Traffic;
-use crate::quiescence_probe::QuiescenceProbe;
-use crate::switch::has_one_copy;
-use crate::sync_objects::{Request, SyncObjects};
-use crate::wait_for::{Edges, Probe, WaitFor};
+use crate::sync::barrier::{Barrier, MANAGER};
+use crate::sync::collective::Collectives;
+use crate::sync::interval_log::LogLimits;
+use crate::sync::lock::{Acquired, Locks, Passed};
+use crate::sync::probes::{Probe, SendProbes};
+use crate::sync::quiescence_detection::Traffic;
+use crate::sync::quiescence_probe::QuiescenceProbe;
+use crate::sync::sync_objects::{Request, SyncObjects};
+use crate::sync::wait_for::{Edges, WaitFor};
 use crate::{Changed, LockId, Message, Races, SyncObject, WaitingFor};
 
 mod along;
@@ -29,6 +30,7 @@ mod misses;
 mod one_sided;
 mod operations;
 mod passing;
+mod probes;
 mod records;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
@@ -37,7 +39,7 @@ mod records;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Protocol {
     me: NodeId,
-    lazy: Lazy,
+    coherence: Protocols,
     locks: Locks,
     barrier: Barrier,
     sync_objects: SyncObjects,
@@ -67,7 +69,7 @@ impl Protocol {
     pub fn with(me: NodeId, nodes: usize, limits: LogLimits, races: Races) -> Protocol {
         Protocol {
             me,
-            lazy: Lazy::new(me, nodes, limits, races),
+            coherence: Protocols::new(me, nodes, limits, races),
             locks: Locks::new(me, nodes),
             barrier: Barrier::new(me, nodes),
             sync_objects: SyncObjects::new(me, nodes),
@@ -104,8 +106,7 @@ impl Protocol {
             "{acted:?}: a step that fails has called no effect"
         );
         let taken = acted.and_then(|()| self.tell_more(out));
-        self.traffic
-            .count_sent(out.get(before..).unwrap_or_default());
+        self.count_sent(out.get(before..).unwrap_or_default());
         taken
     }
 
@@ -117,19 +118,21 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         self.check_arrival(&event)?;
         if !matches!(event, Event::Deliver { .. }) {
-            self.lazy.members.worker_goes_on();
+            self.coherence.members.worker_goes_on();
         }
         match event {
-            Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence, out),
-            Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out)?,
-            Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out)?,
-            Event::Free { range, site } => self.lazy.free(range, site, out)?,
-            Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
-            Event::Unwritten(oids) => self.lazy.unwritten(&oids, out),
-            Event::WrittenAt(noted) => self.lazy.written_at(noted),
-            Event::Touch { oid } => self.lazy.touch(oid, out),
-            Event::Array(event) => self.lazy.array(event, out)?,
-            Event::Pages(event) => self.lazy.page_event(event, out)?,
+            Event::Allocated { range, coherence } => {
+                self.coherence.allocated(range, coherence, out)
+            }
+            Event::ReadMiss(miss) => self.coherence.read_misses(&[miss], out)?,
+            Event::ReadMisses(misses) => self.coherence.read_misses(&misses, out)?,
+            Event::Free { range, site } => self.coherence.free(range, site, out)?,
+            Event::WriteFault { oid, site } => self.coherence.write_fault(oid, site, out),
+            Event::Unwritten(oids) => self.coherence.unwritten(&oids, out),
+            Event::WrittenAt(noted) => self.coherence.written_at(noted),
+            Event::Touch { oid } => self.coherence.touch(oid, out),
+            Event::Array(event) => self.coherence.array(event, out)?,
+            Event::Pages(event) => self.coherence.page_event(event, out)?,
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { sync_object, site } => self.enter(sync_object, site, out)?,
@@ -147,10 +150,10 @@ impl Protocol {
                 let at = self.barrier.arrive(once, false);
                 self.arrive(at, site, out)?
             }
-            Event::EndInterval => self.lazy.end_interval(out),
+            Event::EndInterval => self.coherence.end_interval(out),
             Event::Await { what, site } => self.awaits(what, site),
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
-            Event::Flush => self.lazy.flush(out),
+            Event::Flush => self.coherence.flush(out),
             Event::SwitchArray {
                 array,
                 creator,
@@ -159,7 +162,7 @@ impl Protocol {
                 site,
             } => {
                 if to == Coherence::Home && zero_ok {
-                    self.lazy.arrays.before_switch(array, creator, out);
+                    self.coherence.arrays.before_switch(array, creator, out);
                 }
                 let at = self.barrier.arrive_to_switch_array(array.array, to);
                 self.arrive(at, site, out)?
@@ -171,9 +174,9 @@ impl Protocol {
                 to,
                 site,
             } => {
-                self.lazy.check_none_freed(range)?;
+                self.coherence.check_none_freed(range)?;
                 if has_one_copy(to) {
-                    self.lazy.before_switch(range, creator, zero_ok, out);
+                    self.coherence.before_switch(range, creator, zero_ok, out);
                 }
                 let at = self.barrier.arrive_to_switch(range, to);
                 self.arrive(at, site, out)?
@@ -183,7 +186,7 @@ impl Protocol {
                 creator,
                 allocated,
                 to,
-            } => self.lazy.switch(range, creator, [allocated, to], out),
+            } => self.coherence.switch(range, creator, [allocated, to], out),
             Event::ArriveToCollect { site } => {
                 let at = self.barrier.arrive_to_collect();
                 self.arrive(at, site, out)?
@@ -194,10 +197,10 @@ impl Protocol {
                 let at = self.barrier.arrive(false, true);
                 self.arrive(at, site, out)?
             }
-            Event::Serve => self.lazy.serve(worker, out)?,
+            Event::Serve => self.coherence.serve(worker, out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::DeliverAgain { from, message } => {
-                self.lazy.members.undefer(from);
+                self.coherence.members.undefer(from);
                 self.handle(from, message, worker, out)?
             }
             Event::WaitedLong => self.suspect(out),
@@ -224,28 +227,22 @@ impl Protocol {
             return;
         };
         if self.wait_for.asks_for_a_stall() {
-            let message = Message::QuiescenceProbe(Box::new(QuiescenceProbe::begin(self.me)));
             let to = self.traffic.next_left(0);
-            out.push(Command::Send { to, message });
+            out.quiescence_probe(to, QuiescenceProbe::begin(self.me));
         }
-        if let Some((Probe { path, confirms }, to)) = self.wait_for.suspect(self.edges()) {
-            let message = Message::Probe {
-                path,
-                confirms,
-                at_manager_of: Some(Box::new(me.waiting_for)),
-            };
-            out.push(Command::Send { to, message });
+        if let Some((probe, to)) = self.wait_for.suspect(self.edges()) {
+            out.probe(to, probe, Some(me.waiting_for));
         }
     }
 
     /// How many intervals are kept here because a node may not have seen them.
     pub fn intervals_kept(&self) -> usize {
-        self.lazy.intervals.kept()
+        self.coherence.intervals.kept()
     }
 
     /// Sends a message of the locks, which carries gossip on what can be collected.
     fn say(&mut self, to: NodeId, message: Message, out: &mut Commands) {
-        let message = match self.lazy.intervals.gossip_for(to) {
+        let message = match self.coherence.intervals.gossip_for(to) {
             Some(gossip) => Message::Gossiped {
                 gossip,
                 carrier: Box::new(message),
@@ -259,34 +256,34 @@ impl Protocol {
     /// diffs are being collected; then come [`Event::ArriveToCollect`] and
     /// [`PageEvent::Collect`](crate::PageEvent).
     pub fn pages_to_validate(&self) -> Option<Vec<PageId>> {
-        self.lazy.treadmarks.to_validate()
+        self.coherence.treadmarks.to_validate()
     }
 
     /// A diff that was made here, or came and is kept, has so many bytes.
     pub fn keeps_diff(&mut self, bytes: u64) {
-        self.lazy.treadmarks.keeps_diff(bytes);
+        self.coherence.treadmarks.keeps_diff(bytes);
     }
 
     /// Whether this node's diffs, twins and records of pages take more memory than they may, so
     /// that they are collected at the next barrier.
     pub fn is_full_of_pages(&self) -> bool {
-        self.lazy.treadmarks.is_full()
+        self.coherence.treadmarks.is_full()
     }
 
     /// Whether an [`Event::WriteFault`] of the object leads to a wait: a protocol that the program
     /// brings says when it may be written.
     pub fn waits_to_write(&self, oid: Oid) -> bool {
-        self.lazy.waits_to_write(oid)
+        self.coherence.waits_to_write(oid)
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
     pub fn has_deferred(&self) -> bool {
-        self.lazy.has_deferred()
+        self.coherence.has_deferred()
     }
 
     /// Whether so much was freed in this interval that it [should end](Event::EndInterval).
     pub fn has_freed_much(&self) -> bool {
-        self.lazy.has_freed_much()
+        self.coherence.has_freed_much()
     }
 
     /// Whether an access to an object may be made, as far as it is known here.
@@ -294,20 +291,20 @@ impl Protocol {
     /// # Errors
     /// [`ProtocolError::Freed`] when the object was freed.
     pub fn check_not_freed(&self, oid: Oid) -> Result<(), ProtocolError> {
-        self.lazy.check_not_freed(oid)
+        self.coherence.check_not_freed(oid)
     }
 
     /// The same protocol, which learns what was written by comparing with twins: what is the same
     /// must be told ([`Event::Unwritten`]) before the worker synchronises.
     pub fn comparing(mut self) -> Protocol {
-        self.lazy.compare();
+        self.coherence.compare();
         self
     }
 
     /// The same protocol, which [expects](Command::ExpectWrite) writes: what of it is not written
     /// must be told ([`Event::Unwritten`]) before the worker synchronises.
     pub fn expecting_writes(mut self) -> Protocol {
-        self.lazy.expect_writes();
+        self.coherence.expect_writes();
         self
     }
 
@@ -315,7 +312,7 @@ impl Protocol {
     /// without a message: it keeps writable those alone that it wrote in so many intervals in a row
     /// while nobody read them, besides the first.
     pub fn publishing(mut self, exclusive_after: u8) -> Protocol {
-        self.lazy.publish(exclusive_after);
+        self.coherence.publish(exclusive_after);
         self
     }
 
@@ -328,18 +325,18 @@ impl Protocol {
 
     /// The same protocol, of a run that keeps these pages consistent in place of objects.
     pub fn paging(mut self, pages: Range<u64>) -> Protocol {
-        self.lazy.treadmarks.keep(pages);
+        self.coherence.treadmarks.keep(pages);
         self
     }
 
     /// Whether what was written is found by comparing with twins.
     pub fn compares(&self) -> bool {
-        self.lazy.compares()
+        self.coherence.compares()
     }
 
     /// The objects that have a twin to be compared with, or that were expected to be written.
     pub fn twins(&self) -> impl Iterator<Item = Oid> {
-        self.lazy.twins()
+        self.coherence.twins()
     }
 
     /// The object of the next [`Event::ReadMiss`] has this one on its page, without a valid copy:
@@ -347,7 +344,7 @@ impl Protocol {
     /// [`Event::WriteFault`] has it there, with a clean copy: it becomes writable at once, where
     /// what was written is found by comparing. Up to [`MOST_BESIDE`](crate::MOST_BESIDE) of them.
     pub fn lies_beside(&mut self, oid: Oid) {
-        self.lazy.lies_beside(oid);
+        self.coherence.lies_beside(oid);
     }
 
     /// A merge or a comparison has found that leaves of an object at home here were changed, by a
@@ -360,7 +357,7 @@ impl Protocol {
         time: Option<&VectorTime>,
         out: &mut Commands,
     ) {
-        self.lazy.changed_at_home(changed, leaves, time, out);
+        self.coherence.changed_at_home(changed, leaves, time, out);
     }
 
     /// The wait that the worker is in for what other nodes do.
@@ -370,8 +367,8 @@ impl Protocol {
 
     /// The nodes whose answers the worker waits for, for objects or elements.
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
-        let objects = self.lazy.fetches.asked();
-        objects.chain(self.lazy.arrays.fetches.asked())
+        let objects = self.coherence.fetching.fetches.asked();
+        objects.chain(self.coherence.arrays.fetches.asked())
     }
 
     /// The locks that this node holds, and where they were acquired.
@@ -387,7 +384,7 @@ impl Protocol {
     /// Whether the worker wrote objects that have a home since they were last flushed. Then an
     /// [`Event::Flush`] must be over before the worker synchronises.
     pub fn has_unflushed(&self) -> bool {
-        self.lazy.has_unflushed()
+        self.coherence.has_unflushed()
     }
 
     fn acquire(
@@ -399,7 +396,7 @@ impl Protocol {
         match self.locks.acquire(lock, site)? {
             Acquired::AtOnce => out.push(Command::Done),
             Acquired::Ask(manager) => {
-                self.lazy.end_interval(out);
+                self.coherence.end_interval(out);
                 self.wait_for.begin(WaitingFor::Lock(lock), site);
                 self.ask(lock, manager, out)?;
             }
@@ -414,7 +411,7 @@ impl Protocol {
         manager: NodeId,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let time = self.lazy.intervals.time().clone();
+        let time = self.coherence.intervals.time().clone();
         if manager == self.me {
             return self.request(lock, self.me, time, out);
         }
@@ -459,7 +456,7 @@ impl Protocol {
     fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
         let message = Message::LockGrant {
             lock,
-            news: Box::new(self.lazy.intervals.since(time)),
+            news: Box::new(self.coherence.intervals.since(time)),
             waiting: self.locks.hand_over(lock),
         };
         self.say(to, message, out);
@@ -467,7 +464,7 @@ impl Protocol {
 
     fn release(&mut self, lock: LockId, out: &mut Commands) -> Result<(), ProtocolError> {
         let next = self.locks.release(lock)?;
-        self.lazy.end_interval(out);
+        self.coherence.end_interval(out);
         if let Some((to, time)) = next {
             self.grant(lock, to, &time, out);
         }
@@ -478,7 +475,7 @@ impl Protocol {
     /// the races are that were found with it.
     fn go_on(&mut self, fx: &mut impl Effects) {
         self.wait_for.end();
-        self.withheld = self.lazy.races.is_asking();
+        self.withheld = self.coherence.races.is_asking();
         if !self.withheld {
             fx.done();
         }
@@ -491,11 +488,11 @@ impl Protocol {
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let nodes = self.lazy.intervals.time().nodes();
+        let nodes = self.coherence.intervals.time().nodes();
         let checked = self
             .check_sender(from)
             .and_then(|()| message.check(nodes))
-            .and_then(|()| self.lazy.treadmarks.check_message(&message));
+            .and_then(|()| self.coherence.treadmarks.check_message(&message));
         checked.map_err(|what| ProtocolError::BadMessage { from, what })?;
         let counted = message.may_end_a_wait() && !matches!(message, Message::Gossiped { .. });
         self.handle(from, message, worker, out)?;
@@ -516,25 +513,25 @@ impl Protocol {
             // The worker computes, and what it sees may not change.
             message if self.over && message.ends_a_wait() => Ok(()),
             Message::Gossiped { gossip, carrier } => {
-                self.lazy.intervals.check_gossip(from, &gossip)?;
+                self.coherence.intervals.check_gossip(from, &gossip)?;
                 self.deliver(from, *carrier, worker, out)?;
-                self.lazy.hear(&gossip);
+                self.coherence.hear(&gossip);
                 Ok(())
             }
-            Message::Fetch(fetch) => self.lazy.fetch(from, fetch, worker, out),
-            Message::Gone { round, oid, by } => self.lazy.told_gone(from, round, oid, by, out),
-            Message::FetchReply(reply) => self.lazy.fetch_reply(from, reply, out),
+            Message::Fetch(fetch) => self.coherence.fetch(from, fetch, worker, out),
+            Message::Gone { round, oid, by } => self.coherence.told_gone(from, round, oid, by, out),
+            Message::FetchReply(reply) => self.coherence.fetch_reply(from, reply, out),
             Message::Outdated { number, objects } => {
-                self.lazy.outdated(from, number, &objects, out);
+                self.coherence.outdated(from, number, &objects, out);
                 Ok(())
             }
-            Message::OutdatedAck { number } => self.lazy.knows(from, number, out),
+            Message::OutdatedAck { number } => self.coherence.knows(from, number, out),
             Message::Update { pushed } => {
-                self.lazy.update(from, &pushed, out);
+                self.coherence.update(from, &pushed, out);
                 Ok(())
             }
             Message::DropOut { objects } => {
-                self.lazy.drop_out(from, &objects);
+                self.coherence.drop_out(from, &objects);
                 Ok(())
             }
             Message::Flush {
@@ -548,16 +545,18 @@ impl Protocol {
                     flushed,
                     at,
                 };
-                self.lazy.flushed(flush, worker, out)
+                self.coherence.flushed(flush, worker, out)
             }
-            Message::FlushAck { number } => self.lazy.acknowledged(from, number, out),
+            Message::FlushAck { number } => self.coherence.acknowledged(from, number, out),
             Message::UpdateElements { pushed } => {
-                let useful_from = self.lazy.pushes_from;
-                self.lazy.arrays.receive(from, &pushed, useful_from, out);
+                let useful_from = self.coherence.update.pushes_from;
+                self.coherence
+                    .arrays
+                    .receive(from, &pushed, useful_from, out);
                 Ok(())
             }
             Message::DropOutElements { elements } => {
-                self.lazy.arrays.drop_out(from, &elements);
+                self.coherence.arrays.drop_out(from, &elements);
                 Ok(())
             }
             Message::FlushElements {
@@ -571,16 +570,18 @@ impl Protocol {
                     flushed,
                     at,
                 };
-                self.lazy.elements_flushed(flush, worker, out)
+                self.coherence.elements_flushed(flush, worker, out)
             }
-            Message::ElementsFlushed { number } => self.lazy.elements_are_home(from, number, out),
+            Message::ElementsFlushed { number } => {
+                self.coherence.elements_are_home(from, number, out)
+            }
             Message::ElementsGone { round, array } => {
-                self.lazy.arrays.told_gone(from, round, array, out)
+                self.coherence.arrays.told_gone(from, round, array, out)
             }
             Message::AskIds { ids } => self.ids.asked(from, ids, out),
             Message::HandIdsOut(handed) => self.ids.got(from, handed, out),
             Message::PageRequest { round, page } => {
-                let (treadmarks, all) = (&mut self.lazy.treadmarks, SmallVec::new());
+                let (treadmarks, all) = (&mut self.coherence.treadmarks, SmallVec::new());
                 treadmarks.asked((from, round, page), all, worker, out)
             }
             Message::DiffRequest {
@@ -588,7 +589,7 @@ impl Protocol {
                 page,
                 wanted,
             } => {
-                let treadmarks = &mut self.lazy.treadmarks;
+                let treadmarks = &mut self.coherence.treadmarks;
                 treadmarks.asked((from, round, page), wanted, worker, out)
             }
             Message::PageReply {
@@ -596,7 +597,7 @@ impl Protocol {
                 page,
                 applied,
             } => {
-                let treadmarks = &mut self.lazy.treadmarks;
+                let treadmarks = &mut self.coherence.treadmarks;
                 treadmarks.page_reply(from, (round, page), &applied, out)
             }
             Message::DiffReply {
@@ -605,20 +606,25 @@ impl Protocol {
                 got,
                 diffs,
             } => {
-                let treadmarks = &mut self.lazy.treadmarks;
+                let treadmarks = &mut self.coherence.treadmarks;
                 treadmarks.diff_reply(from, (round, page), &got, &diffs, out)
             }
-            Message::FetchElements { round, wanted } => {
-                self.lazy.arrays.fetch(from, round, wanted, worker, out)
-            }
+            Message::FetchElements { round, wanted } => self
+                .coherence
+                .arrays
+                .fetch(from, round, wanted, worker, out),
             Message::ElementsReply { round, sent, keep } => {
-                self.lazy.elements_reply(from, round, (&sent, keep), out)
+                self.coherence
+                    .elements_reply(from, round, (&sent, keep), out)
             }
             Message::OutdatedElements { number, elements } => {
-                self.lazy.elements_outdated((from, number), &elements, out);
+                self.coherence
+                    .elements_outdated((from, number), &elements, out);
                 Ok(())
             }
-            Message::OutdatedElementsAck { number } => self.lazy.knows_elements(from, number, out),
+            Message::OutdatedElementsAck { number } => {
+                self.coherence.knows_elements(from, number, out)
+            }
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {
                 lock,
@@ -634,9 +640,9 @@ impl Protocol {
                     let what = "a lock that was not asked for";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
-                let records = self.lazy.check(from, &news)?;
+                let records = self.coherence.check(from, &news)?;
                 self.locks.granted(lock, waiting);
-                self.lazy.apply(&news, records, out);
+                self.coherence.apply(&news, records, out);
                 self.go_on(out);
                 Ok(())
             }
@@ -651,8 +657,8 @@ impl Protocol {
                     let what = "an arrival at a node that does not manage the barrier";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
-                self.lazy.check_own(from, &news)?;
-                self.lazy.treadmarks.arrived(full);
+                self.coherence.check_own(from, &news)?;
+                self.coherence.treadmarks.arrived(full);
                 self.arrived(from, barrier, (*news, has_news), site, out)
             }
             Message::BarrierDepart {
@@ -687,7 +693,7 @@ impl Protocol {
                 arrivals,
             } => self.barrier.told_again(from, of, ended, arrivals),
             Message::WhereWritten { raced, lamport } => {
-                self.lazy.races.asked(from, raced, lamport, out);
+                self.coherence.races.asked(from, raced, lamport, out);
                 Ok(())
             }
             Message::WrittenAt {
@@ -695,7 +701,9 @@ impl Protocol {
                 lamport,
                 site,
             } => {
-                self.lazy.races.answered(from, raced, lamport, site, out)?;
+                self.coherence
+                    .races
+                    .answered(from, raced, lamport, site, out)?;
                 if self.withheld {
                     self.go_on(out);
                 }
@@ -703,7 +711,7 @@ impl Protocol {
             }
             Message::QuiescenceProbe(probe) => {
                 if let Some(me) = self.wait_for.current() {
-                    let nodes = self.lazy.intervals.time().nodes();
+                    let nodes = self.coherence.intervals.time().nodes();
                     let parked = self.wait_for.parked();
                     probe.visit(me, parked, &self.traffic, nodes, out);
                 }
@@ -751,7 +759,8 @@ impl Protocol {
                 Err(ProtocolError::BadMessage { from, what })
             }
             Message::Coherence { member, body } => {
-                self.lazy.member_message(from, (member, body), worker, out)
+                self.coherence
+                    .member_message(from, (member, body), worker, out)
             }
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {

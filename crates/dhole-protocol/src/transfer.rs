@@ -4,6 +4,10 @@ use dhole_model::{CallSite, NodeId, Oid, VectorTime, Version};
 use dhole_wire::Wire;
 use smallvec::SmallVec;
 
+/// The most that one message asks for, so that no reply grows without bound. What is left is
+/// asked for when the reply has come: a node never has two open questions to another one.
+pub(crate) const MOST_WANTED: usize = 256;
+
 /// An object asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct Wanted {

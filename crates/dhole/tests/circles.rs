@@ -183,21 +183,24 @@ impl Crate {
         needs
     }
 
-    /// The circles, as the names of their modules.
-    fn circles(&self) -> Vec<String> {
+    /// What a module needs, directly or through others.
+    fn reached(&self, from: &Module) -> BTreeSet<Module> {
         let needs = self.needs();
-        let reached = |from: &Module| {
-            let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
-            while let Some(module) = next.pop() {
-                for needed in needs.get(&module).into_iter().flatten() {
-                    if seen.insert(needed.clone()) {
-                        next.push(needed.clone());
-                    }
+        let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(module) = next.pop() {
+            for needed in needs.get(&module).into_iter().flatten() {
+                if seen.insert(needed.clone()) {
+                    next.push(needed.clone());
                 }
             }
-            seen
-        };
-        let reach: BTreeMap<_, _> = needs.keys().map(|it| (it.clone(), reached(it))).collect();
+        }
+        seen
+    }
+
+    /// The circles, as the names of their modules.
+    fn circles(&self) -> Vec<String> {
+        let reached = |from: &Module| (from.clone(), self.reached(from));
+        let reach: BTreeMap<_, _> = self.needs().keys().map(reached).collect();
         let meets =
             |one: &Module, other: &Module| reach.get(one).is_some_and(|it| it.contains(other));
         let mut circles = BTreeSet::new();
@@ -230,6 +233,15 @@ fn no_modules_need_each_other_but_those_that_are_listed() {
         found.extend(circles.iter().map(|circle| format!("{name}: {circle}")));
     }
     assert_eq!(found, LEFT);
+}
+
+#[test]
+fn synchronisation_needs_nothing_of_coherence() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dhole-protocol/src");
+    let protocol = Crate::of(&source);
+    let [sync, coherence] = ["sync", "coherence"].map(|name| vec![name.to_owned()]);
+    assert!(protocol.reached(&coherence).contains(&sync));
+    assert!(!protocol.reached(&sync).contains(&coherence));
 }
 
 #[test]

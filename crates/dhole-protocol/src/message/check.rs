@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
-use super::Waiting;
 use crate::array_command::{FlushedElements, PushedElements, WantedElements};
-use crate::barrier::{BarrierRound, rounds};
-use crate::collection::Gossip;
-use crate::interval::{MemberNotice, Untold};
 use crate::objects::MOST_BEGUN;
-use crate::page_command::{Applied, SentDiff, WrittenPages};
-use crate::pending_fetches::MOST_WANTED;
-use crate::quiescence_probe::QuiescenceProbe;
+use crate::page_command::{Applied, SentDiff};
 use crate::race::Raced;
-use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG};
+use crate::sync::barrier::{BarrierRound, rounds};
+use crate::sync::collection::Gossip;
+use crate::sync::interval::{MemberNotice, Untold};
+use crate::sync::lock::Waiting;
+use crate::sync::quiescence_probe::QuiescenceProbe;
+use crate::sync::written_pages::WrittenPages;
+use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG, MOST_WANTED};
 use crate::{FlushedAt, Interval, Message, Waiter, WriteNotices};
 
 /// What makes no sense, if anything.

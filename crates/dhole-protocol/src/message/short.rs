@@ -4,7 +4,7 @@
 use dhole_wire::{Tail, Wire};
 
 use super::{AFTER, BARRIER_ROUND, FETCH, FETCH_REPLY};
-use crate::barrier::BarrierRound;
+use crate::sync::barrier::BarrierRound;
 use crate::transfer::{Fetch, FetchReply};
 
 /// A short message.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use dhole_model::{NodeMap, VectorTime};
 
-use crate::compaction::keep_newest;
-use crate::notice_delta::Record;
+use crate::sync::compaction::keep_newest;
+use crate::sync::notice_delta::Record;
 use crate::{Interval, WriteNotices};
 
 /// The intervals that operations told of, and that someone may not have seen.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use dhole_model::{CallSite, IntervalIndex, NodeId};
 
 use super::Protocol;
-use crate::barrier::{Arrived, BarrierRound, MANAGER};
 use crate::collective_call::Called;
 use crate::command::{Command, Commands};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
 use crate::message::check;
+use crate::sync::barrier::{Arrived, BarrierRound, MANAGER};
 use crate::{BarrierId, Message, Untold, WaitingFor, WriteNotices};
 
 impl Protocol {
@@ -20,9 +20,9 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.lazy.end_interval(out);
+        self.coherence.end_interval(out);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
-        let news = self.lazy.intervals.own_from(first_untold);
+        let news = self.coherence.intervals.own_from(first_untold);
         self.barrier.tells(news.time.of(self.me), site);
         self.barrier.join_rounds();
         self.say_rounds(out);
@@ -31,11 +31,11 @@ impl Protocol {
 
     /// Where this node has arrived at a barrier, tells what its processes did since.
     pub(super) fn tell_more(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        let last = self.lazy.intervals.time().of(self.me);
+        let last = self.coherence.intervals.time().of(self.me);
         let Some((barrier, first, site)) = self.barrier.untold(last) else {
             return Ok(());
         };
-        let news = self.lazy.intervals.own_from(first);
+        let news = self.coherence.intervals.own_from(first);
         self.tell_arrival(barrier, news, site, out)
     }
 
@@ -46,10 +46,10 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let full = self.lazy.treadmarks.is_full();
+        let full = self.coherence.treadmarks.is_full();
         let has_news = self.has_news();
         if self.me == MANAGER {
-            self.lazy.treadmarks.arrived(full);
+            self.coherence.treadmarks.arrived(full);
             return self.arrived(self.me, barrier, (news, has_news), site, out);
         }
         let message = Message::BarrierArrive {
@@ -73,7 +73,7 @@ impl Protocol {
 
     /// Whether another node may lack what this one knows, or collect its diffs.
     fn has_news(&self) -> bool {
-        !(self.lazy.intervals.are_known_to_all() && self.lazy.treadmarks.is_unused())
+        !(self.coherence.intervals.are_known_to_all() && self.coherence.treadmarks.is_unused())
     }
 
     pub(super) fn arrive_in_rounds(
@@ -81,8 +81,8 @@ impl Protocol {
         site: CallSite,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        self.lazy.end_interval(fx.commands());
-        let last = self.lazy.intervals.time().of(self.me);
+        self.coherence.end_interval(fx.commands());
+        let last = self.coherence.intervals.time().of(self.me);
         let barrier = self.barrier.begin_rounds(self.has_news(), last, site);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
         self.go_on_in_rounds(fx)
@@ -95,7 +95,7 @@ impl Protocol {
             None => Ok(()),
             Some(false) => {
                 self.depart_without_news();
-                self.lazy.acquired(fx.commands());
+                self.coherence.acquired(fx.commands());
                 self.go_on(fx);
                 Ok(())
             }
@@ -103,7 +103,7 @@ impl Protocol {
                 let Some((barrier, first, site)) = self.barrier.leave_rounds() else {
                     return Ok(());
                 };
-                let news = self.lazy.intervals.own_from(first);
+                let news = self.coherence.intervals.own_from(first);
                 self.barrier.tells(news.time.of(self.me), site);
                 self.tell_arrival(barrier, news, site, fx.commands())
             }
@@ -122,7 +122,8 @@ impl Protocol {
         self.barrier.depart_without_news();
         self.collectives.met();
         // Its processes may have done more since it arrived, which others have not seen.
-        self.sync_objects.met(self.lazy.intervals.seen_by_all());
+        self.sync_objects
+            .met(self.coherence.intervals.seen_by_all());
     }
 
     /// As [`Event::Arrive`](crate::Event::Arrive) at a barrier that
@@ -152,7 +153,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::round(&said, self.lazy.intervals.time().nodes()))
+            .and_then(|()| check::round(&said, self.coherence.intervals.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
         // Where the run is over the worker computes, and what it sees may not change.
@@ -200,7 +201,7 @@ impl Protocol {
             return Err(ProtocolError::BadMessage { from, what });
         }
         if let Some(arrivals) = self.barrier.arrivals_at(of.barrier) {
-            let ended = self.lazy.intervals.time().of(self.me);
+            let ended = self.coherence.intervals.time().of(self.me);
             let message = Message::Told {
                 of,
                 ended,
@@ -224,7 +225,7 @@ impl Protocol {
             Arrived::NotAll => Ok(()),
             Arrived::All(barrier, departures, rounds) => {
                 let program = matches!(barrier, BarrierId::Program(_) | BarrierId::Once(_));
-                let collect = program && self.lazy.treadmarks.collects();
+                let collect = program && self.coherence.treadmarks.collects();
                 let mut departures = departures.into_iter();
                 let own = departures.next();
                 for (node, news) in departures.enumerate() {
@@ -271,15 +272,15 @@ impl Protocol {
             return Ok(());
         }
         self.barrier.check_departure(barrier, from)?;
-        let records = self.lazy.check(from, news)?;
+        let records = self.coherence.check(from, news)?;
         self.barrier.told_next(rounds);
         self.barrier.depart(news.time.of(self.me));
-        self.lazy.apply(news, records, out);
-        self.lazy.met(news);
+        self.coherence.apply(news, records, out);
+        self.coherence.met(news);
         self.collectives.met();
         self.sync_objects.met(&news.time);
         if collect {
-            self.lazy.treadmarks.begin_collection();
+            self.coherence.treadmarks.begin_collection();
         }
         self.go_on(out);
         Ok(())

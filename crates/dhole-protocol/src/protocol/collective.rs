@@ -3,10 +3,12 @@
 use dhole_model::{CallSite, NodeId};
 
 use super::Protocol;
-use crate::collective::{Collective, CollectiveEvent, CollectiveMessage, Legs, children, mismatch};
 use crate::collective_call::{Called, CalledAt, Mismatch};
 use crate::command::{Command, Commands, Event};
 use crate::error::ProtocolError;
+use crate::sync::collective::{
+    Collective, CollectiveEvent, CollectiveMessage, Legs, children, mismatch,
+};
 use crate::{BarrierId, Message, WaitingFor};
 
 impl Protocol {
@@ -25,13 +27,13 @@ impl Protocol {
             let what = Called::Collective(kind);
             self.check_call(what, of, site)?;
             self.check_heard(what, site)?;
-            self.lazy.end_interval(out);
+            self.coherence.end_interval(out);
             self.collectives
                 .enter(Collective { number, kind, of }, site);
             return self.take_early(out);
         }
         debug_assert!(self.collectives.is_next(event), "{event:?}");
-        self.lazy.end_interval(out);
+        self.coherence.end_interval(out);
         if event == CollectiveEvent::Up {
             if let Some((parent, at, site)) = self.collectives.give_up() {
                 self.give(parent, (at, true, site), out);
@@ -42,7 +44,7 @@ impl Protocol {
             return self.take_early(out);
         }
         if let Some((at, site)) = self.collectives.give_down() {
-            let nodes = self.lazy.intervals.time().nodes();
+            let nodes = self.coherence.intervals.time().nodes();
             for child in children(self.me, nodes) {
                 self.give(child, (at, false, site), out);
             }
@@ -109,12 +111,12 @@ impl Protocol {
         (at, up, site): (Collective, bool, CallSite),
         out: &mut Commands,
     ) {
-        let mut seen = self.lazy.intervals.seen_by_all().clone();
+        let mut seen = self.coherence.intervals.seen_by_all().clone();
         self.collectives
             .seen_by(to)
             .into_iter()
             .for_each(|by| seen.merge(by));
-        let news = self.lazy.intervals.since(&seen);
+        let news = self.coherence.intervals.since(&seen);
         self.collectives.sees(to, &news.time);
         let message = CollectiveMessage { at, up, site, news };
         self.say(to, Message::Collective(Box::new(message)), out);
@@ -141,8 +143,8 @@ impl Protocol {
         message: &CollectiveMessage,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let records = self.lazy.check(from, &message.news)?;
-        self.lazy.apply(&message.news, records, out);
+        let records = self.coherence.check(from, &message.news)?;
+        self.coherence.apply(&message.news, records, out);
         self.collectives.heard(from, message);
         Ok(())
     }

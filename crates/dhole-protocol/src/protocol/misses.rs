@@ -20,7 +20,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         let before = fx.commands().len();
-        let acted = self.lazy.read_misses(misses, fx);
+        let acted = self.coherence.read_misses(misses, fx);
         self.ends_step(acted, before, fx)
     }
 
@@ -36,10 +36,10 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::fetch(&fetch, self.lazy.intervals.time().nodes()))
+            .and_then(|()| check::fetch(&fetch, self.coherence.intervals.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
-        let acted = self.lazy.fetch(from, fetch, worker, fx);
+        let acted = self.coherence.fetch(from, fetch, worker, fx);
         self.ends_step(acted, before, fx)
     }
 
@@ -54,19 +54,19 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::fetch_reply(&reply, self.lazy.intervals.time().nodes()))
+            .and_then(|()| check::fetch_reply(&reply, self.coherence.intervals.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
         // Where the run is over the worker computes, and what it sees may not change.
         let acted = match self.over {
             true => Ok(()),
-            false => self.lazy.fetch_reply(from, reply, fx),
+            false => self.coherence.fetch_reply(from, reply, fx),
         };
         self.ends_step(acted, before, fx)
     }
 
     pub(super) fn check_sender(&self, from: NodeId) -> Result<(), &'static str> {
-        match from.index() < self.lazy.intervals.time().nodes() {
+        match from.index() < self.coherence.intervals.time().nodes() {
             true => Ok(()),
             false => Err("its sender is not in the cluster"),
         }
@@ -88,13 +88,12 @@ impl Protocol {
         let out = fx.commands();
         let told = match self
             .barrier
-            .has_untold(self.lazy.intervals.time().of(self.me))
+            .has_untold(self.coherence.intervals.time().of(self.me))
         {
             true => self.tell_more(out),
             false => Ok(()),
         };
-        self.traffic
-            .count_sent(out.get(before..).unwrap_or_default());
+        self.count_sent(out.get(before..).unwrap_or_default());
         told
     }
 }

@@ -13,27 +13,27 @@ impl Protocol {
     pub fn wants_there(&mut self, missed: &Unread) -> Option<Wanted> {
         match self.over {
             true => None,
-            false => self.lazy.wants_there(missed),
+            false => self.coherence.wants_there(missed),
         }
     }
 
     /// Whether what the last writer published is what is [wanted](Protocol::wants_there): a version
     /// that a sound node may have written, and no older one.
     pub fn is_wanted(&self, wanted: Wanted, version: Version) -> bool {
-        let is_sound = check::may_be(version, self.lazy.intervals.time().nodes());
+        let is_sound = check::may_be(version, self.coherence.intervals.time().nodes());
         is_sound && version.node == wanted.need.node && version >= wanted.need
     }
 
     /// A copy that [was wanted](Protocol::is_wanted) was read in the memory of its last writer, and
     /// is here now.
     pub fn read_there(&mut self, sent: Sent, out: &mut Commands) {
-        self.lazy.read_there(sent, out);
+        self.coherence.read_there(sent, out);
     }
 
     /// The version in which others may read an object in this node's memory; `None` where it may be
     /// written, or somebody else wrote it last. Asked whenever an object becomes clean.
     pub fn published(&self, oid: Oid) -> Option<Version> {
-        self.lazy.published(oid)
+        self.coherence.published(oid)
     }
 
     /// These other nodes may have read what this node wrote last of an object. Passed on when the
@@ -42,6 +42,6 @@ impl Protocol {
     /// another one. Whether it stays clean instead, because it was to become writable without a
     /// notice.
     pub fn was_read(&mut self, oid: Oid, readers: impl Iterator<Item = NodeId>) -> bool {
-        self.lazy.was_read(oid, readers)
+        self.coherence.was_read(oid, readers)
     }
 }

@@ -8,30 +8,30 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use super::Protocol;
 use crate::command::Commands;
 use crate::error::ProtocolError;
-use crate::quiescence_detection::Traffic;
+use crate::sync::quiescence_detection::Traffic;
 use crate::{BarrierId, Message, Waiter, WaitingFor, WriteNotices};
 
 impl Protocol {
     /// What this node has seen; `None` while nobody has written anything that it knows of.
     pub fn seen(&self) -> Option<&VectorTime> {
-        let time = self.lazy.intervals.time();
+        let time = self.coherence.intervals.time();
         (!time.is_zero()).then_some(time)
     }
 
     /// What this node has seen and someone at `time` has not; `None` if that is nothing.
     pub fn news_for(&self, time: &VectorTime) -> Option<Arc<WriteNotices>> {
         let news = self.has_news_for(time);
-        news.then(|| Arc::new(self.lazy.intervals.since(time)))
+        news.then(|| Arc::new(self.coherence.intervals.since(time)))
     }
 
     /// Whether there is something that this node has seen and someone who has seen `time` has not.
     pub fn has_news_for(&self, time: &VectorTime) -> bool {
-        !time.covers(self.lazy.intervals.time())
+        !time.covers(self.coherence.intervals.time())
     }
 
     /// What every node has seen, as far as this one knows.
     pub fn seen_by_all(&self) -> &VectorTime {
-        self.lazy.intervals.seen_by_all()
+        self.coherence.intervals.seen_by_all()
     }
 
     /// A message about objects was sent, or received: whoever looks whether anything is on its way
@@ -45,7 +45,7 @@ impl Protocol {
 
     /// The run goes on when nodes are [lost](Protocol::lose). From the beginning on.
     pub fn survive(&mut self) {
-        self.traffic = Traffic::of_each(self.lazy.intervals.time().nodes());
+        self.traffic = Traffic::of_each(self.coherence.intervals.time().nodes());
     }
 
     /// These nodes are lost, and the run goes on: no wait can be ended by them any more.
@@ -67,7 +67,7 @@ impl Protocol {
     /// kept: then none of that need be looked at.
     #[inline]
     pub fn is_quiescent(&self) -> bool {
-        self.lazy.is_quiescent()
+        self.coherence.is_quiescent()
     }
 
     /// Whether the worker is in a wait that may be set aside, so that another process of this node
@@ -99,7 +99,7 @@ impl Protocol {
     /// Whether something that these tell of rests on what this node has not been told: other nodes
     /// have left a barrier at which it has arrived, and forgotten what all were told there.
     pub fn lacks(&self, news: &WriteNotices) -> bool {
-        self.lazy.check(self.me, news).is_err()
+        self.coherence.check(self.me, news).is_err()
     }
 
     /// As [`lacks`](Protocol::lacks), of what gives the worker a lock.
@@ -132,13 +132,13 @@ impl Protocol {
         news: Option<&WriteNotices>,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.lazy.end_interval(out);
+        self.coherence.end_interval(out);
         match news {
             Some(news) => {
-                let records = self.lazy.check(self.me, news)?;
-                self.lazy.apply(news, records, out);
+                let records = self.coherence.check(self.me, news)?;
+                self.coherence.apply(news, records, out);
             }
-            None => self.lazy.acquired(out),
+            None => self.coherence.acquired(out),
         }
         self.go_on(out);
         Ok(())

@@ -5,8 +5,8 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use super::Protocol;
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
-use crate::lock::Acquired;
-use crate::sync_objects::{Pass, Request};
+use crate::sync::lock::Acquired;
+use crate::sync::sync_objects::{Pass, Request};
 use crate::{ConditionId, Message, SyncObject, WaitingFor, WriteNotices};
 
 impl Protocol {
@@ -17,14 +17,14 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.sync_objects.check_enter(sync_object, site)?;
-        self.lazy.end_interval(out);
+        self.coherence.end_interval(out);
         let wait = self
             .wait_for
             .begin(WaitingFor::SyncObject(sync_object), site);
         self.sync_objects.enter(sync_object, site, wait);
         let (manager, time) = (
             self.sync_objects.manager(sync_object),
-            self.lazy.intervals.time().clone(),
+            self.coherence.intervals.time().clone(),
         );
         if manager == self.me {
             return self.sync_request(sync_object, self.me, wait, time, out);
@@ -45,10 +45,10 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.sync_objects.leave(sync_object, site)?;
-        self.lazy.end_interval(out);
+        self.coherence.end_interval(out);
         let (manager, time) = (
             self.sync_objects.manager(sync_object),
-            self.lazy.intervals.time().clone(),
+            self.coherence.intervals.time().clone(),
         );
         if manager == self.me {
             return self.sync_release(sync_object, self.me, &time, site, out);
@@ -120,7 +120,7 @@ impl Protocol {
     fn pass_without_news(&mut self, request: &Request, out: &mut Commands) {
         if request.requester == self.me {
             if !self.over {
-                self.lazy.acquired(out);
+                self.coherence.acquired(out);
                 self.sync_objects.granted(1);
                 self.go_on(out);
             }
@@ -145,7 +145,7 @@ impl Protocol {
             sync_object: request.sync_object,
             wait: request.wait,
             parts,
-            news: Box::new(self.lazy.intervals.since(&request.time)),
+            news: Box::new(self.coherence.intervals.since(&request.time)),
         };
         self.say(request.requester, message, out);
     }
@@ -159,8 +159,8 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         self.sync_objects
             .check_grant(from, sync_object, wait, parts)?;
-        let records = self.lazy.check(from, news)?;
-        self.lazy.apply(news, records, out);
+        let records = self.coherence.check(from, news)?;
+        self.coherence.apply(news, records, out);
         if self.sync_objects.granted(parts) {
             self.go_on(out);
         }

@@ -7,19 +7,19 @@ impl Protocol {
     /// and chunks in which this node's own writes are remembered. None grows while objects come
     /// and go.
     pub fn records_kept(&self) -> [usize; 3] {
-        self.lazy.records_kept()
+        self.coherence.records_kept()
     }
 
     /// Diffs that are kept, and writers of pages that are remembered. Neither grows over
     /// collections.
     pub fn page_records_kept(&self) -> [usize; 2] {
-        self.lazy.treadmarks.kept()
+        self.coherence.treadmarks.kept()
     }
 
     /// What is kept of arrays: those that this node has met, and ranges of ids of those that were
     /// freed.
     pub fn array_records_kept(&self) -> [usize; 2] {
-        self.lazy.arrays.kept()
+        self.coherence.arrays.kept()
     }
 
     /// How many locks this node keeps a record of: those that it manages and have been used, and

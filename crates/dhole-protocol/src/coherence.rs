@@ -1,0 +1,220 @@
+//! All coherence protocols of one node, over one table of objects.
+//!
+//! An object has one protocol at a time. [`Protocols`] takes what happens to objects, arrays and
+//! pages, and passes it to the object's protocol: [lazy], [update], [home],
+//! [TreadMarks](treadmarks) or one that the program brings ([`member`]). Locks, barriers and intervals are
+//! [synchronisation](crate::sync), which carries write notices and knows no protocol.
+
+mod aggregation;
+mod along;
+pub(crate) mod arrays;
+mod copyset;
+mod ending;
+mod exclusive;
+mod expected;
+mod fetching;
+mod flushing;
+mod freeing;
+pub(crate) mod home;
+mod invalidation_acks;
+mod lazy;
+pub(crate) mod member;
+mod member_events;
+mod members;
+mod notice_check;
+mod object_table;
+mod one_sided;
+mod pending_fetches;
+mod pushes;
+mod quiescence;
+pub(crate) mod races;
+pub(crate) mod switch;
+mod treadmarks;
+mod twins;
+mod update;
+
+use dhole_model::{Coherence, NodeId, OidRange, Version};
+
+use crate::array_command::{ArrayEvent, SentElements};
+use crate::command::{Command, Commands, WorkerIs};
+use crate::error::ProtocolError;
+use crate::page_command::PageEvent;
+use crate::sync::collection::Gossip;
+use crate::sync::interval_log::LogLimits;
+use crate::sync::intervals::Intervals;
+use crate::sync::notice_delta::Record;
+use crate::{Interval, WriteNotices};
+use arrays::Arrays;
+use fetching::Fetching;
+use home::Home;
+use lazy::Lazy;
+use members::Members;
+use object_table::ObjectTable;
+use races::{RaceFinder, Races};
+use treadmarks::TreadMarks;
+use update::Update;
+
+pub use aggregation::MOST_BESIDE;
+
+/// One node's part of all coherence protocols.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Protocols {
+    pub(crate) me: NodeId,
+    pub(crate) intervals: Intervals,
+    pub(crate) objects: ObjectTable,
+    pub(crate) fetching: Fetching,
+    pub(crate) lazy: Lazy,
+    pub(crate) update: Update,
+    pub(crate) home: Home,
+    pub arrays: Arrays,
+    /// The pages of a run under TreadMarks.
+    pub treadmarks: TreadMarks,
+    /// The protocols that the program brings.
+    pub(crate) members: Members,
+    pub races: RaceFinder,
+    /// How much is kept of what others have written.
+    most_heard: usize,
+}
+
+impl Protocols {
+    pub fn new(me: NodeId, nodes: usize, limits: LogLimits, races: Races) -> Protocols {
+        Protocols {
+            me,
+            intervals: Intervals::new(me, nodes, limits),
+            objects: ObjectTable::default(),
+            fetching: Fetching::new(),
+            lazy: Lazy::default(),
+            update: Update::default(),
+            home: Home::default(),
+            arrays: Arrays::new(me),
+            treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
+            members: Members::default(),
+            races: RaceFinder::new(me, races),
+            most_heard: limits.most_heard,
+        }
+    }
+
+    pub fn allocated(&mut self, range: OidRange, coherence: Coherence, out: &mut Commands) {
+        let version = Version {
+            lamport: 0,
+            node: self.me,
+        };
+        let member = coherence.member();
+        self.objects.allocate(range, |_, object| {
+            object.coherence = Some(coherence);
+            if member.is_none() {
+                object.hold(version);
+            }
+        });
+        if let Some(member) = member {
+            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+                it.allocated(range, turn);
+            });
+        }
+    }
+
+    /// The worker does something with a page.
+    pub fn page_event(
+        &mut self,
+        event: PageEvent,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.treadmarks.step(event, self.intervals.time(), out)
+    }
+
+    /// Applies what a releaser told and was [checked](Protocols::check). The worker must be in a
+    /// call that takes its token mutably.
+    pub fn apply(&mut self, news: &WriteNotices, records: Vec<Record>, out: &mut Commands) {
+        debug_assert!(
+            self.lazy.dirty.is_empty() && !self.arrays.is_dirty(),
+            "an acquire begins with the end of an interval"
+        );
+        let mut races = 0;
+        for record in records {
+            let interval = &record.whole;
+            self.intervals.see(interval);
+            races += self.notice(interval, out) + self.notice_freed(interval, out);
+            self.treadmarks.notice(interval, out);
+            self.members_noticed(interval, out);
+            self.intervals.keep(record);
+        }
+        self.intervals.sees(news.lamport);
+        self.acquired(out);
+        if races > 0 {
+            out.push(Command::RacesFound(races));
+        }
+    }
+
+    /// Something was acquired. There may be no news of it: objects that have a home are written
+    /// without notices.
+    pub fn acquired(&mut self, out: &mut Commands) {
+        self.home.drop_cached(&mut self.objects, out);
+        self.arrays.drop_cached(out);
+        self.members_acquired(out)
+    }
+
+    /// Applies the notices of an interval; how many of them race with writes of this node.
+    fn notice(&mut self, interval: &Interval, out: &mut Commands) -> u64 {
+        let (version, finder, mut races) = (interval.version(), &mut self.races, 0);
+        self.objects.for_each(&interval.written, |oid, object| {
+            self.update.copysets.forget(oid);
+            self.update.inbox.outdate(oid, version, out);
+            if finder.suspects(object.newest()) {
+                races += u64::from(finder.is_race(oid, (version, false), out));
+            }
+            if !object.freed && object.hear(version) {
+                object.exclusive = false;
+                out.push(Command::Invalidate(oid));
+            }
+        });
+        for elements in &interval.elements {
+            races += finder.element_races(*elements, (version, false), out);
+            self.arrays.notice(*elements, version, out);
+        }
+        races
+    }
+
+    /// All have met at a barrier and told each other everything: forgets the intervals, which
+    /// every node has seen. What was told there ends with `told`; processes of this node may have
+    /// gone on since it arrived.
+    pub fn met(&mut self, told: &WriteNotices) {
+        self.intervals.met(&told.time);
+        self.races.seen_by_all(&told.time);
+        self.races.met(told.lamport);
+    }
+
+    /// Takes gossip that may be true, and drops what all have seen.
+    pub fn hear(&mut self, gossip: &Gossip) {
+        let floor = self.intervals.hear(gossip);
+        self.races.seen_by_all(floor);
+    }
+
+    /// The worker does something with an array.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when the array is.
+    pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
+        if matches!(event, ArrayEvent::Switched { .. }) {
+            // As where objects are switched.
+            self.update.pushes_from = self.intervals.lamport() + 1;
+        }
+        let time = (&mut self.races, self.intervals.time());
+        let seen = self.arrays.step(event, time, out)?;
+        self.intervals.sees(seen);
+        Ok(())
+    }
+
+    /// Takes a reply of elements of arrays.
+    pub fn elements_reply(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        (sent, keep): (&[SentElements], bool),
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let seen = self.arrays.fetch_reply(from, round, (sent, keep), out)?;
+        // What this node writes next must be newer than what it sees, told of it or not.
+        self.intervals.sees(seen);
+        Ok(())
+    }
+}

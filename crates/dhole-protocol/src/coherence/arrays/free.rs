@@ -1,0 +1,125 @@
+//! Freeing arrays: as [objects](crate::coherence::freeing), but by the ids of their blocks, for all
+//! elements at once.
+
+use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
+
+use crate::array_command::ArrayCommand;
+use crate::coherence::arrays::Arrays;
+use crate::coherence::races::{RaceFinder, SiteId};
+use crate::command::{Command, Commands};
+use crate::error::{Freed, ProtocolError};
+
+/// All elements that an array may have.
+fn whole(array: Oid) -> Elements {
+    Elements::new(array, 0..u64::MAX)
+}
+
+fn numbers(ids: OidRange) -> std::ops::Range<u64> {
+    ids.first.0..ids.first.0 + u64::from(ids.count)
+}
+
+impl Arrays {
+    pub(crate) fn is_freed(&self, array: Oid) -> bool {
+        self.freed.covers(array.0..array.0 + 1)
+    }
+
+    pub(crate) fn check_not_freed(&self, array: Oid) -> Result<(), ProtocolError> {
+        match self.is_freed(array) {
+            true => Err(ProtocolError::Freed(Freed::known_only(array))),
+            false => Ok(()),
+        }
+    }
+
+    /// The worker frees an array.
+    pub(crate) fn free(
+        &mut self,
+        ids: OidRange,
+        site: SiteId,
+        races: &mut RaceFinder,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.check_not_freed(ids.first)?;
+        races.forget_at_home(ids);
+        self.forget(ids, out);
+        out.push(Command::Array(ArrayCommand::Free(ids)));
+        self.freeing.push((ids, site));
+        Ok(())
+    }
+
+    /// Nothing is left of arrays but their ids.
+    fn forget(&mut self, ids: OidRange, out: &mut Commands) {
+        self.readers.forget_arrays(ids);
+        self.inbox.forget_arrays(ids, out);
+        self.home.forget(ids);
+        self.dirty
+            .retain(|(elements, _)| !ids.contains(elements.array));
+        let known = self.arrays.range(ids.first..=ids.last());
+        self.segments -= known.map(|(_, array)| array.elements.len()).sum::<usize>();
+        ids.remove_from(&mut self.arrays);
+        self.freed.add(numbers(ids));
+    }
+
+    /// The interval of this version ends, which freed arrays.
+    pub(crate) fn end_freeing(
+        &mut self,
+        version: Version,
+        races: &mut RaceFinder,
+    ) -> Vec<OidRange> {
+        self.freeing.sort_unstable();
+        let mut freed = Vec::with_capacity(self.freeing.len());
+        for (ids, site) in self.freeing.drain(..) {
+            races.freed_elements(version.lamport, whole(ids.first), site);
+            races.forget_array(ids.first);
+            freed.push(ids);
+        }
+        freed
+    }
+
+    /// An interval of another node, of this version, freed the arrays that have these ids; how many
+    /// of them race with what this node did. Ids of objects may be among them.
+    pub fn notice_freed(
+        &mut self,
+        ids: OidRange,
+        version: Version,
+        races: &mut RaceFinder,
+        out: &mut Commands,
+    ) -> u64 {
+        let raced = races.arrays_freed(ids, version, out);
+        self.forget(ids, out);
+        raced
+    }
+
+    /// Whom this node asked answers that an array was freed.
+    pub fn told_gone(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        array: Oid,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let Some(wanted) = self.fetches.question(from, round)? else {
+            return Ok(());
+        };
+        if !wanted
+            .iter()
+            .any(|(_, wanted)| wanted.elements.array == array)
+        {
+            let what = "an array is gone that was not asked for";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.gone = Some(Freed::known_only(array));
+        self.answered(from, out);
+        Ok(())
+    }
+
+    /// How much is kept of arrays: those known, segments of their elements, and ranges of ids of
+    /// those that were freed.
+    pub fn heard_of(&self) -> usize {
+        self.arrays.len() + self.segments + self.freed.ranges().len()
+    }
+
+    /// What is kept of arrays: those known, and ranges of ids of those that were freed.
+    pub fn kept(&self) -> [usize; 2] {
+        [self.arrays.len(), self.freed.ranges().len()]
+    }
+}

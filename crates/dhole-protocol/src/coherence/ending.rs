@@ -1,0 +1,129 @@
+//! The end of an interval: what was written in it gets a version, and others are to hear of it.
+
+use dhole_model::{NodeId, OidRange, Version};
+
+use super::Protocols;
+use crate::coherence::lazy::Lazy;
+use crate::coherence::object_table::Ended;
+use crate::coherence::update::Update;
+use crate::command::{Command, Commands};
+use crate::sync::compaction::joined;
+use crate::sync::interval::Attached;
+use crate::{Interval, Sent};
+
+impl Protocols {
+    /// From now on others may read what is clean here without a message. What is written here
+    /// alone so many intervals in a row is exclusive.
+    pub fn publish(&mut self, exclusive_after: u8) {
+        self.lazy.publishes = true;
+        self.lazy.exclusive_after = exclusive_after;
+    }
+
+    /// Ends the current interval: everything written in it gets the interval's version, and a write
+    /// notice unless nobody else has it. An interval of which nobody is told has no number; one
+    /// that flushed what races are looked for by has one, and nothing to say.
+    pub fn end_interval(&mut self, out: &mut Commands) {
+        self.treadmarks.protect(out);
+        self.races.ends_at_home(out);
+        let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
+        let notices = self.members.notices(self.intervals.open_version(), out);
+        let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
+        if self.lazy.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
+            return;
+        }
+        let version = self.intervals.open_version();
+        let EndedObjects {
+            written,
+            mut freed,
+            pushes,
+        } = self.end_objects(version, out);
+        let elements = self.arrays.end_interval(version, &mut self.races, out);
+        freed.extend(self.arrays.end_freeing(version, &mut self.races));
+        let freed = joined(freed);
+        if written.is_empty() && elements.is_empty() && freed.is_empty() && !tells {
+            return;
+        }
+        let (index, version) = self.intervals.end();
+        let pages = self
+            .treadmarks
+            .end_interval(index, version.lamport, self.intervals.time());
+        let attached = match pages {
+            Some(pages) => Attached::Pages(pages),
+            None if notices.is_empty() => Attached::Nothing,
+            None => Attached::Notices(notices),
+        };
+        let interval = Interval {
+            node: self.me,
+            first: index,
+            index,
+            lamport: version.lamport,
+            written,
+            base: None,
+            elements,
+            freed,
+            attached,
+        };
+        self.end_freeing(&interval.freed, version);
+        self.intervals.keep_own(interval);
+        out.push(Command::IntervalEnded);
+        out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
+            let objects = of_one.iter().map(|(_, sent)| *sent).collect();
+            let to = of_one[0].0;
+            Command::Push { to, objects }
+        }));
+    }
+
+    /// Makes the objects clean that were written in the interval of this version, but for those
+    /// that become exclusive.
+    fn end_objects(&mut self, version: Version, out: &mut Commands) -> EndedObjects {
+        self.lazy.dirty.sort_unstable();
+        self.lazy.expected.end_interval();
+        let may_keep = self.races.allows_exclusive() && !self.lazy.compares;
+        let may_keep = may_keep.then_some(self.lazy.exclusive_after);
+        let mut ended = EndedObjects::default();
+        let Protocols {
+            lazy: Lazy { dirty, .. },
+            objects,
+            races,
+            update: Update { copysets, .. },
+            ..
+        } = self;
+        dirty.retain(|(oid, _)| {
+            let oid = *oid;
+            let object = objects.get_mut(oid);
+            if object.freed {
+                OidRange::push(&mut ended.freed, oid);
+                return true;
+            }
+            let how = object.end_interval(self.me, version, may_keep);
+            if how != Ended::Exclusive {
+                out.push(Command::MakeClean(oid));
+            }
+            if how == Ended::OnlyHere {
+                return false;
+            }
+            OidRange::push(&mut ended.written, oid);
+            for reader in copysets.of(oid) {
+                object.serve();
+                ended.pushes.push((*reader, Sent { oid, version }));
+            }
+            true
+        });
+        ended.pushes.sort_unstable();
+        races.wrote(version.lamport, dirty);
+        let freed = ended.freed.iter().flat_map(|range| range.iter());
+        freed.for_each(|oid| races.freed(oid));
+        dirty.clear();
+        ended
+    }
+}
+
+/// What becomes of the objects that an interval wrote or freed.
+#[derive(Default)]
+struct EndedObjects {
+    /// What others are told of.
+    written: Vec<OidRange>,
+    freed: Vec<OidRange>,
+    /// What is pushed to whom, by node.
+    pushes: Vec<(NodeId, Sent)>,
+}

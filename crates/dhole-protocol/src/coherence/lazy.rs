@@ -1,0 +1,72 @@
+//! The lazy single-writer invalidate protocol (DOSA, sections 2 and 3.1).
+//!
+//! Nothing that a node writes is announced until another node acquires what it released. Then
+//! the acquirer gets the *write notices* of all intervals that it has not seen, and its copies of
+//! the objects named there become invalid. The first access to such an object fetches it from
+//! its *last writer*, two messages. Versions are ordered by (Lamport time, node), which extends
+//! happens-before: a notice invalidates only an older version, so of two racing writers exactly
+//! one keeps its copy.
+//!
+//! Objects under the update protocol are written so too.
+
+use dhole_model::{CallSite, Coherence, Oid};
+
+use super::Protocols;
+use crate::coherence::exclusive::Ahead;
+use crate::coherence::expected::ExpectedWrites;
+use crate::coherence::races::SiteId;
+use crate::command::{Command, Commands};
+
+/// What a node writes without a home.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Lazy {
+    /// Objects written in the current interval, in the order of their first write, and where that
+    /// was. Objects that were freed in it are among them, under whatever protocol.
+    pub dirty: Vec<(Oid, SiteId)>,
+    pub(super) ahead: Ahead,
+    pub(super) expected: ExpectedWrites,
+    /// What was written is found by comparing with twins.
+    pub compares: bool,
+    /// Others may read the clean objects here without a message.
+    pub publishes: bool,
+    /// Intervals in a row that write an object here while nobody reads it, before it is exclusive.
+    pub exclusive_after: u8,
+}
+
+impl Protocols {
+    pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
+        let object = self.objects.get_mut(oid);
+        if let Some(Coherence::Member(member)) = object.coherence {
+            return self.member_write_fault(member, oid, out);
+        }
+        debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
+        if self.lazy.compares && object.coherence == Some(Coherence::Lazy) {
+            return self.make_page_writable(oid, site, out);
+        }
+        self.fetching.beside.clear();
+        if object.coherence == Some(Coherence::Home) {
+            let at = (oid, self.races.site(site));
+            let Protocols { objects, races, .. } = self;
+            return self.home.write_fault(self.me, at, objects, races, out);
+        }
+        if object.dirty || object.exclusive {
+            return;
+        }
+        let tells = self.races.is_looking() || self.lazy.compares;
+        if !tells && object.may_be_exclusive(self.me, self.lazy.exclusive_after) {
+            return self.write_exclusive(oid, out);
+        }
+        // At the time of its last version, if that is this node's.
+        let written_before = object.is_held_by(self.me).then(|| object.newest());
+        object.dirty = true;
+        object.pre_image = object.is_served();
+        self.lazy.dirty.push((oid, self.races.site(site)));
+        out.push(Command::MakeWritable {
+            oid,
+            pre_image: object.pre_image,
+        });
+        if let Some(since) = written_before {
+            self.expect_after(oid, since, out);
+        }
+    }
+}

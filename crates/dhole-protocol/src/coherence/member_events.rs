@@ -1,0 +1,154 @@
+//! Objects under protocols that the program brings. Their states are the protocols' own: the table
+//! says only which protocol it is, and whether they were freed.
+
+use dhole_model::{Coherence, MemberId, NodeId, Oid};
+
+use super::Protocols;
+use crate::Interval;
+use crate::coherence::member::{AnyMember, Around, Turn};
+use crate::coherence::members::Waited;
+use crate::command::{Command, Commands, WorkerIs};
+use crate::effects::Effects;
+use crate::error::ProtocolError;
+
+impl Protocols {
+    /// Whether the worker waits before it writes an object: its protocol says when it may.
+    pub fn waits_to_write(&self, oid: Oid) -> bool {
+        self.member_of(oid).is_some()
+    }
+
+    pub(crate) fn member_of(&self, oid: Oid) -> Option<MemberId> {
+        self.objects.get(oid).coherence.and_then(Coherence::member)
+    }
+
+    fn member_event<R>(
+        &mut self,
+        (member, from): (MemberId, NodeId),
+        worker: WorkerIs,
+        out: &mut Commands,
+        event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> Result<R, &'static str>,
+    ) -> Result<R, &'static str> {
+        let around = Around {
+            member,
+            me: self.me,
+            nodes: self.intervals.time().nodes(),
+            worker,
+            from,
+            objects: &self.objects,
+        };
+        self.members.take(around, out, event)
+    }
+
+    /// Lets a member take an event of this node.
+    pub(crate) fn member_takes<R>(
+        &mut self,
+        member: MemberId,
+        worker: WorkerIs,
+        out: &mut Commands,
+        event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> R,
+    ) -> R {
+        let me = self.me;
+        let taken = self.member_event((member, me), worker, out, |it, turn| Ok(event(it, turn)));
+        match taken {
+            Ok(taken) => taken,
+            Err(what) => unreachable!("an event of this node has happened: {what}"),
+        }
+    }
+
+    /// The worker reads objects of which it has no copies.
+    pub(super) fn members_miss(&mut self, misses: &[(MemberId, Oid, NodeId)], out: &mut Commands) {
+        misses
+            .iter()
+            .for_each(|(_, oid, _)| self.members.awaits(*oid));
+        for &(member, oid, creator) in misses {
+            // The call may share its token.
+            self.member_takes(member, WorkerIs::Sharing, out, |it, turn| {
+                it.read_miss(oid, creator, turn);
+            });
+        }
+    }
+
+    pub(super) fn member_write_fault(&mut self, member: MemberId, oid: Oid, out: &mut Commands) {
+        self.members.awaits(oid);
+        self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+            it.write_fault(oid, turn);
+        });
+        self.brought(out);
+    }
+
+    /// The worker is about to synchronise.
+    pub(super) fn members_release(&mut self, out: &mut Commands) {
+        for member in self.members.begin_to_release() {
+            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+                it.before_release(turn);
+            });
+        }
+    }
+
+    /// Members hear what is attached to an interval.
+    pub(super) fn members_noticed(&mut self, interval: &Interval, out: &mut Commands) {
+        let version = interval.version();
+        for notice in interval.attached.notices() {
+            self.member_takes(notice.member, WorkerIs::InCall, out, |it, turn| {
+                it.noticed(version, &notice.body, turn);
+            });
+        }
+    }
+
+    /// The worker has acquired something.
+    pub(super) fn members_acquired(&mut self, out: &mut Commands) {
+        for member in self.members.ids() {
+            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
+                it.after_acquire(turn);
+            });
+        }
+    }
+
+    /// A message of a member has come, perhaps not for the first time.
+    pub fn member_message(
+        &mut self,
+        from: NodeId,
+        (member, body): (MemberId, Vec<u8>),
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.members.check_room(from)?;
+        let waited = self.members.waited();
+        let taken = self.member_event((member, from), worker, out, |it, turn| {
+            it.deliver(from, &body, turn)
+        });
+        taken.map_err(|what| ProtocolError::BadMessage { from, what })?;
+        if self.members.keeps(from) {
+            let message = crate::Message::Coherence { member, body };
+            out.push(Command::DeliverAgain { from, message });
+        }
+        match waited {
+            Some(Waited::Release) => self.is_home(out),
+            Some(Waited::Access) => self.brought(out),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A flush is over once all homes have acknowledged its objects and its elements, all that keep
+    /// copies know of it, and no member has anything left to do.
+    pub(crate) fn is_home(&mut self, out: &mut Commands) {
+        let flushes = self.home.is_flushing() || self.arrays.home.is_flushing();
+        if !flushes && self.members.are_over() {
+            self.members.settle();
+            out.push(Command::Done);
+        }
+    }
+
+    /// The worker goes on once all objects have come that it waits for.
+    pub(crate) fn brought(&mut self, fx: &mut impl Effects) {
+        if !self.fetching.fetches.is_over() || !self.members.are_over() {
+            return;
+        }
+        let gone = self.members.settle();
+        match self.fetching.gone.take().or(gone) {
+            None => fx.done(),
+            Some(gone) => fx.commands().push(Command::Gone(gone)),
+        }
+    }
+}

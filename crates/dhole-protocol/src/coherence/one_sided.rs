@@ -1,0 +1,74 @@
+//! One-sided reads: a node copies a clean object out of the memory of its last writer, without a
+//! message.
+//!
+//! The protocol says which objects a node may publish, which a reader may take, and what follows.
+//! The heap keeps reader and owner apart, by one word an object. What matters here:
+//!
+//! - An object is published only while nobody writes it, with the version of its bytes.
+//! - A reader asks the last writer it knows of, and takes no version older than the one it needs.
+//! - An owner that keeps an object for itself ([exclusive](super::exclusive)) must know of every
+//!   reader. So the engine makes an object unpublished before its write fault is taken, and before
+//!   it becomes writable beside another one, and passes on who has read. If somebody has, an object
+//!   that was to become exclusive stays clean.
+
+use dhole_model::{Coherence, NodeId, Oid, Version};
+
+use super::Protocols;
+use crate::command::{Commands, Unread};
+use crate::{Sent, Wanted};
+
+impl Protocols {
+    /// What a miss needs, if the object may be read in the memory of its last writer.
+    pub fn wants_there(&mut self, missed: &Unread) -> Option<Wanted> {
+        let &Unread {
+            oid,
+            creator,
+            zero_ok,
+            coherence,
+        } = missed;
+        self.check_not_freed(oid).ok()?;
+        let object = self.objects.get_mut(oid);
+        let coherence = *object.coherence.get_or_insert(coherence);
+        if coherence.member().is_some() {
+            return None;
+        }
+        let need = object.known(creator);
+        let has_home = object.had_home || coherence == Coherence::Home;
+        let is_zero = need.lamport == 0 && zero_ok && !has_home;
+        let is_there = need.node != self.me && !object.is_valid() && !is_zero;
+        (is_there && !self.update.inbox.has(oid)).then_some(Wanted { oid, need })
+    }
+
+    /// A copy of this version was read in the memory of its last writer, and is here now.
+    pub fn read_there(&mut self, sent: Sent, out: &mut Commands) {
+        // What this node writes next must be newer than what it sees, told of it or not.
+        self.intervals.sees(sent.version.lamport);
+        let object = self.objects.get_mut(sent.oid);
+        object.hold(sent.version);
+        match object.coherence {
+            Some(Coherence::Home) => self.home.cache(sent.oid, false),
+            _ => self.update.inbox.forget(sent.oid, out),
+        }
+    }
+
+    /// The version in which others may read an object here without a message; `None` where it may
+    /// be written, or somebody else wrote it last.
+    pub fn published(&self, oid: Oid) -> Option<Version> {
+        let object = self.objects.get(oid);
+        let is_clean = !object.dirty && !object.exclusive && !object.freed;
+        object
+            .held()
+            .filter(|_| is_clean && object.is_held_by(self.me))
+    }
+
+    /// These nodes may have read the version of an object that this node wrote last. Whether the
+    /// object had become exclusive: it is not, and must stay clean until it is written.
+    pub fn was_read(&mut self, oid: Oid, readers: impl Iterator<Item = NodeId>) -> bool {
+        let object = self.objects.get_mut(oid);
+        object.serve();
+        if object.coherence == Some(Coherence::Update) {
+            readers.for_each(|reader| self.update.copysets.join(oid, reader));
+        }
+        std::mem::take(&mut object.exclusive)
+    }
+}

@@ -1,0 +1,36 @@
+//! Quiescence: whether there is anything to be done when the worker synchronises.
+
+use super::Protocols;
+
+impl Protocols {
+    /// Whether the worker wrote objects that have a home since their last flush.
+    pub fn has_unflushed(&self) -> bool {
+        self.home.has_written()
+            || !self.arrays.home.written.is_empty()
+            || self.members.must_release()
+    }
+
+    /// Whether requests wait for the worker.
+    pub fn has_deferred(&self) -> bool {
+        self.fetching.has_deferred()
+            || self.home.has_deferred()
+            || self.treadmarks.has_deferred()
+            || self.arrays.has_deferred()
+            || self.members.have_deferred()
+    }
+
+    /// Whether the end of the interval, an acquire and the worker's next call change nothing here:
+    /// nothing was written since the last interval, nothing is kept that an acquire drops, and
+    /// nobody waits for a call.
+    #[inline]
+    pub fn is_quiescent(&self) -> bool {
+        let written = !self.lazy.dirty.is_empty()
+            || self.arrays.is_dirty()
+            || self.treadmarks.is_writable()
+            || self.has_unflushed();
+        let to_tell = self.home.tells || self.arrays.home.tells || self.races.has_to_tell();
+        let kept = self.home.has_cached() || self.arrays.home.has_cached();
+        let quiet = self.members.are_quiescent();
+        quiet && !(written || to_tell || kept || self.has_deferred())
+    }
+}
