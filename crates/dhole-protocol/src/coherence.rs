@@ -2,8 +2,8 @@
 //!
 //! An object has one protocol at a time. [`Protocols`] takes what happens to objects, arrays and
 //! pages, and passes it to the object's protocol: [lazy], [update], [home],
-//! [TreadMarks](treadmarks) or one that the program brings ([`member`]). Locks, barriers and intervals are
-//! [synchronisation](crate::sync), which carries write notices and knows no protocol.
+//! [TreadMarks](treadmarks) or one that the program brings ([`member`]). Locks, barriers and
+//! intervals are [synchronisation](crate::sync), which carries write notices and knows no protocol.
 
 mod aggregation;
 mod along;
