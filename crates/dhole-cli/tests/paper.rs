@@ -272,18 +272,18 @@ fn multiview_s_tables_are_written_and_what_is_done_is_not_run_again() {
     let first = multiview(folder, &[]);
     assert_eq!(first.status.code(), Some(1));
     assert!(
-        said(&first).contains("2 of 80 runs failed"),
+        said(&first).contains("2 of 83 runs failed"),
         "{}",
         said(&first)
     );
     // 5 programs on 4 numbers of hosts, with sweeps and without, and on 2 networks of today; LU
-    // without prefetch; WATER with 6 chunks and pages on 2 numbers of hosts, and once more without
-    // sweeps; 2 programs under 2 protocols; TSP with 3 other minipages, and without its push.
-    assert_eq!(runs(folder), 5 * (8 + 2) + 1 + 7 * 3 + 4 + 4);
+    // without prefetch; WATER with 6 chunks, pages and groups on 2 numbers of hosts, and once
+    // more without sweeps; 2 programs under 2 protocols; TSP with 3 other minipages, and without its push.
+    assert_eq!(runs(folder), 5 * (8 + 2) + 1 + 8 * 3 + 4 + 4);
     fs::write(folder.join("ran.on"), "").unwrap();
     let again = multiview(folder, &[]);
     assert!(again.status.success(), "{}", said(&again));
-    assert_eq!(runs(folder), 80 + 2, "only what had failed ran again");
+    assert_eq!(runs(folder), 83 + 2, "only what had failed ran again");
     let page = fs::read_to_string(folder.join("multiview/multiview.md")).unwrap();
     for part in [
         "Table 1",
@@ -299,6 +299,10 @@ fn multiview_s_tables_are_written_and_what_is_done_is_not_run_again() {
     ] {
         assert!(page.contains(part), "{part} in\n{page}");
     }
+    for figure in ["6-left", "6-right", "7"] {
+        let drawn = fs::read_to_string(folder.join(format!("multiview/figure-{figure}.svg")));
+        assert!(drawn.unwrap().contains("<rect"), "{figure}");
+    }
     let small = multiview(folder, &["--small"]);
     assert!(small.status.success());
     let page = fs::read_to_string(folder.join("multiview-small/multiview.md")).unwrap();
@@ -308,5 +312,5 @@ fn multiview_s_tables_are_written_and_what_is_done_is_not_run_again() {
     );
     let json = fs::read_to_string(folder.join("multiview/multiview.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["runs"].as_array().map(Vec::len), Some(80));
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(83));
 }

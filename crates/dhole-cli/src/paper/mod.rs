@@ -1,5 +1,6 @@
 //! `dhole paper`: repeats a paper's evaluation and prints its numbers beside dhole's.
 
+mod bars;
 mod cache;
 mod cell;
 mod figures;

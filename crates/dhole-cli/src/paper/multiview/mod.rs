@@ -1,5 +1,6 @@
 //! `dhole paper multiview`: the evaluation of MultiView and Millipage.
 
+mod figures;
 mod holds;
 mod published;
 mod runs;
@@ -20,7 +21,8 @@ use crate::say;
 use published::{Cost, Published};
 use runs::{NETWORK, Runs};
 
-/// Repeats the evaluation: runs what has not run yet, measures this machine, and writes the tables.
+/// Repeats the evaluation: runs what has not run yet, measures this machine, and writes tables
+/// and figures.
 ///
 /// # Errors
 /// [`PaperError`].
@@ -53,6 +55,7 @@ pub fn evaluate(wanted: &Multiview) -> Result<ExitCode, PaperError> {
     write(&folder, "multiview.md", &tables::page(&runs, &costs, &here))?;
     let json = serde_json::to_string_pretty(&runs.json()).expect("numbers and words");
     write(&folder, "multiview.json", &json)?;
+    figures::draw(&folder, &runs, &here)?;
     let path = format!("{}\n", folder.join("multiview.md").display());
     say::print(path.as_bytes()).map_err(PaperError::Print)?;
     match failed {

@@ -40,6 +40,10 @@ pub enum Variant {
     Page,
     /// The same, and a node that computes takes messages at once.
     PagePolling,
+    /// With a minipage for each molecule, of which the manager brings several at once.
+    Adaptive,
+    /// The same, and a node that computes takes messages at once.
+    AdaptivePolling,
     /// With minipages of so many bytes.
     Unit(u32),
     /// Without the push of the shortest tour's length.
@@ -61,6 +65,8 @@ impl Variant {
             Variant::ChunkPolling(chunk) => format!("chunk-{chunk}-polling"),
             Variant::Page => "page".to_owned(),
             Variant::PagePolling => "page-polling".to_owned(),
+            Variant::Adaptive => "adaptive".to_owned(),
+            Variant::AdaptivePolling => "adaptive-polling".to_owned(),
             Variant::Unit(bytes) => format!("unit-{bytes}"),
             Variant::NoPush => "no-push".to_owned(),
             Variant::Objects(protocol) => protocol.to_owned(),
@@ -71,7 +77,10 @@ impl Variant {
     /// The network's name in the command, of which `polling` is a file.
     fn network(self, polling: &str) -> &str {
         match self {
-            Variant::Polling | Variant::ChunkPolling(_) | Variant::PagePolling => polling,
+            Variant::Polling
+            | Variant::ChunkPolling(_)
+            | Variant::PagePolling
+            | Variant::AdaptivePolling => polling,
             Variant::On(network) => network,
             _ => NETWORK,
         }
@@ -95,6 +104,9 @@ impl Variant {
             }
             Variant::Page | Variant::PagePolling => {
                 sets("--granularity", Some("page".to_owned()));
+            }
+            Variant::Adaptive | Variant::AdaptivePolling => {
+                sets("--granularity", Some("adaptive".to_owned()));
             }
             Variant::Unit(bytes) => sets("--unit", Some(bytes.to_string())),
             Variant::NoPush => sets("--push", Some("off".to_owned())),
@@ -162,12 +174,11 @@ impl<'a> Runs<'a> {
         let [sor, water, lu, tsp] =
             ["SOR", "WATER", "LU", "TSP"].map(|name| self.paper.place(name));
         keys.push((lu, MOST, Variant::NoPrefetch));
-        for nodes in [4, MOST] {
-            keys.extend(CHUNKS.map(|chunk| (water, nodes, Variant::Chunk(chunk))));
-            keys.push((water, nodes, Variant::Page));
+        for chunking in CHUNKINGS {
+            let nodes = chunking.nodes;
+            let variants = chunking.variants().into_iter();
+            keys.extend(variants.map(|(_, variant)| (water, nodes, variant)));
         }
-        keys.extend(CHUNKS.map(|chunk| (water, MOST, Variant::ChunkPolling(chunk))));
-        keys.push((water, MOST, Variant::PagePolling));
         for protocol in PROTOCOLS {
             keys.push((sor, MOST, Variant::Objects(protocol)));
             keys.push((water, MOST, Variant::Objects(protocol)));
@@ -246,6 +257,63 @@ impl<'a> Runs<'a> {
 pub struct Run<'a> {
     outcome: &'a Outcome,
     nodes: u16,
+}
+
+/// A table of figure 7: how WATER's molecules are put into minipages.
+pub struct Chunking {
+    /// The hosts, in words.
+    pub title: &'static str,
+    pub nodes: u16,
+    pub chunk: fn(u32) -> Variant,
+    pub page: Variant,
+    pub adaptive: Variant,
+}
+
+/// The tables of figure 7.
+pub const CHUNKINGS: [Chunking; 3] = [
+    Chunking {
+        title: "4 hosts",
+        nodes: 4,
+        chunk: Variant::Chunk,
+        page: Variant::Page,
+        adaptive: Variant::Adaptive,
+    },
+    Chunking {
+        title: "8 hosts",
+        nodes: MOST,
+        chunk: Variant::Chunk,
+        page: Variant::Page,
+        adaptive: Variant::Adaptive,
+    },
+    Chunking {
+        title: "8 hosts, polling",
+        nodes: MOST,
+        chunk: Variant::ChunkPolling,
+        page: Variant::PagePolling,
+        adaptive: Variant::AdaptivePolling,
+    },
+];
+
+impl Chunking {
+    /// The rows, by name.
+    pub fn variants(&self) -> Vec<(String, Variant)> {
+        let chunks = CHUNKS.map(|molecules| (molecules.to_string(), (self.chunk)(molecules)));
+        let rest = [("page", self.page), ("adaptive", self.adaptive)];
+        let rest = rest.map(|(name, variant)| (name.to_owned(), variant));
+        chunks.into_iter().chain(rest).collect()
+    }
+
+    /// The run of a row, if it succeeded.
+    pub fn run<'a>(&self, runs: &'a Runs<'_>, variant: Variant) -> Option<Run<'a>> {
+        runs.of("WATER", self.nodes, variant)
+    }
+
+    /// The time of the fastest row.
+    pub fn least_seconds(&self, runs: &Runs<'_>) -> f64 {
+        let found = self.variants().into_iter();
+        let found = found.filter_map(|(_, variant)| self.run(runs, variant));
+        found.map(Run::seconds).fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// What the hosts' time is spent on (figure 6), by name and counter.
