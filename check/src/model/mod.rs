@@ -51,5 +51,6 @@ pub use heap::{Heap, Presence};
 pub use history::{Clock, History, WriteId};
 pub use network::{Network, Parcel};
 pub use node::{Node, Phase, Wait};
+pub use order::explains;
 pub use program::{MOST_NODES, Objects, Op, Part, Program, Writes};
 pub use sealed::Sealed;

@@ -34,34 +34,3 @@ fn without_action(program: &Program) -> impl Iterator<Item = Program> {
         smaller
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::oracle::{Action, Size, generate};
-
-    #[test]
-    fn what_does_not_matter_is_left_out() {
-        let adds = |program: &Program| {
-            let actions = program
-                .phases
-                .iter()
-                .flat_map(|phase| phase.actions.iter().flatten());
-            actions
-                .filter(|action| matches!(action, Action::AddToRow(..)))
-                .count()
-        };
-        let program = (0..)
-            .map(|seed| generate(seed, Size::default()))
-            .find(|program| adds(program) > 3)
-            .expect("some program adds to rows");
-        let shrunk = shrink(program, |program| adds(program) >= 2);
-        let left: usize = shrunk
-            .phases
-            .iter()
-            .flat_map(|p| &p.actions)
-            .map(Vec::len)
-            .sum();
-        assert_eq!((adds(&shrunk), left), (2, 2));
-    }
-}

@@ -6,5 +6,6 @@ mod decoders;
 mod groups;
 mod multicast;
 mod objects;
+mod oracle;
 mod survivors;
 mod tampered;

@@ -17,6 +17,7 @@ mod memory;
 mod memory_threads;
 mod objects;
 mod pages;
+mod parts;
 mod races;
 mod random;
 mod rounds;

@@ -44,16 +44,3 @@ impl<B: Body> Body for Arc<B> {}
 impl Body for u8 {}
 impl Body for u32 {}
 impl Body for u64 {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_cut_is_joined_again() {
-        let whole: Arc<[u8]> = (0..10).collect();
-        let parts = vec![whole.cut(0..4), whole.cut(4..8), whole.cut(8..12)];
-        assert_eq!(parts[2].len(), 2);
-        assert_eq!(Body::join(parts), Some(whole));
-    }
-}
