@@ -11,7 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
-use dhole_net::{Port, Rpc, Shm, ShmLink, Stream, Tcp};
+use dhole_net::{Port, Shm, ShmLink, Stream, Tcp};
+use dhole_rpc::Rpc;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::Outcome;

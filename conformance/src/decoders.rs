@@ -9,6 +9,7 @@ use apps::raytrace::Scene;
 use apps::tsp::Instance;
 use dhole::sim::Description;
 use dhole_heap::Cluster;
+use dhole_join::decoders as join;
 use dhole_model::{Coherence, Detector, NodeId, Oid};
 use dhole_net::decoders as net;
 use dhole_protocol::objects::ordered_codec;
@@ -25,8 +26,8 @@ pub const ALL: [Decoder; 12] = [
     ("frames", net::frames),
     ("datagrams", net::datagrams),
     ("ring", net::ring),
-    ("handshake", net::handshake),
-    ("terms", net::terms),
+    ("handshake", join::handshake),
+    ("terms", join::terms),
     ("network", network),
     ("instance", instance),
     ("graph", graph),

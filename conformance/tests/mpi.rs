@@ -11,8 +11,9 @@ use std::process::{Command, ExitCode, Output};
 use std::time::Duration;
 
 use conformance::ports::{Node, exchange};
+use dhole_join::{JoinError, Membership};
 use dhole_model::NodeId;
-use dhole_net::{JoinError, Loss, Membership, Port};
+use dhole_net::{Loss, Port};
 
 /// The variable that names a role.
 const ROLE: &str = "DHOLE_TEST_ROLE";
@@ -133,7 +134,7 @@ fn both_are_told() {
 fn absent() -> ExitCode {
     let membership = membership();
     if membership.node().index() + 1 == membership.nodes() {
-        let alone = dhole_net::Mpi::cluster(1).expect("an MPI library");
+        let alone = dhole_mpi::Mpi::cluster(1).expect("an MPI library");
         // The launcher ends this process when the others have failed.
         std::thread::sleep(LONGEST);
         drop(alone);

@@ -65,7 +65,7 @@ pub fn mixed(nodes: usize) -> Vec<Box<dyn Port>> {
 /// MPI within this process.
 #[cfg(feature = "mpi")]
 pub fn mpi(nodes: usize) -> Vec<Box<dyn Port>> {
-    let ports = dhole_net::Mpi::cluster(nodes).expect("an MPI library");
+    let ports = dhole_mpi::Mpi::cluster(nodes).expect("an MPI library");
     ports.into_iter().map(|port| Box::new(port) as _).collect()
 }
 

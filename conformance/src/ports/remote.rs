@@ -6,9 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{
-    Capability, Doing, Loss, Memory, Port, Rights, Rpc, RpcError, RpcLimits, RpcRefusal,
-};
+use dhole_net::{Loss, Port};
+use dhole_rpc::{Capability, Doing, Memory, Rights, Rpc, RpcError, RpcLimits, RpcRefusal};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

@@ -116,7 +116,11 @@ pub struct Run {
     pub nodes: Option<u16>,
 
     /// The transport between the processes [default: shm, with --hosts mixed]
-    #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm", "mixed", "udp"])]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(dhole_join::transports())
+    )]
     pub transport: Option<String>,
 
     /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered

@@ -12,7 +12,7 @@ use self::flagged_event::{Event, FlaggedEvent};
 
 /// What ends a park: an eventfd beside a flag, so that a port which nobody waits at is rung
 /// without a system call more than once.
-pub(crate) struct Doorbell {
+pub struct Doorbell {
     event: FlaggedEvent<EventFd>,
 }
 
@@ -93,7 +93,7 @@ impl AsFd for Doorbell {
 }
 
 /// As the kernel wants it; what it cannot say is a very long time.
-pub(crate) fn timespec(duration: Duration) -> Timespec {
+pub fn timespec(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(Timespec {
         tv_sec: i32::MAX.into(),
         tv_nsec: 0,

@@ -99,10 +99,8 @@ impl<P: Port> FailureDetector<P> {
 
     /// Tells the launcher, too, who is lost.
     #[cfg(all(feature = "processes", not(loom)))]
-    pub(crate) fn telling(
-        mut self,
-        launcher: Option<std::sync::Arc<crate::launcher::Launcher>>,
-    ) -> Self {
+    #[doc(hidden)]
+    pub fn telling(mut self, launcher: Option<std::sync::Arc<crate::launcher::Launcher>>) -> Self {
         self.launcher = launcher;
         self
     }

@@ -29,7 +29,7 @@ const MOST_HOW_BYTES: usize = 400;
 
 /// This process's end of the line.
 #[derive(Debug)]
-pub(crate) struct Launcher {
+pub struct Launcher {
     socket: UnixStream,
     /// What has come of a line.
     line: Mutex<Vec<u8>>,
@@ -125,7 +125,7 @@ fn one_line(words: &str) -> String {
 }
 
 /// There is nobody at the other end of the line.
-pub(crate) struct Gone;
+pub struct Gone;
 
 impl AsFd for Launcher {
     fn as_fd(&self) -> BorrowedFd<'_> {

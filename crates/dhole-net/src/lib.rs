@@ -39,21 +39,16 @@ mod atomic;
 #[doc(hidden)]
 pub mod decoders;
 mod deferred;
-mod doorbell;
+#[doc(hidden)]
+pub mod doorbell;
 mod envelope;
+mod environment_error;
 #[cfg(not(loom))]
 mod exit_notice;
 mod failure_detector;
 mod handover;
 mod in_process;
 mod incoming;
-#[cfg(all(feature = "processes", not(loom)))]
-mod inherited;
-#[cfg(all(feature = "processes", not(loom)))]
-mod join;
-#[cfg(all(not(feature = "processes"), not(loom)))]
-#[path = "without_processes.rs"]
-mod join;
 #[cfg(not(loom))]
 #[cfg_attr(
     not(feature = "processes"),
@@ -62,62 +57,53 @@ mod join;
         reason = "a process that does not join tells its launcher nothing"
     )
 )]
-mod launcher;
+#[doc(hidden)]
+pub mod launcher;
 mod layer;
 mod local;
 mod lossy;
 #[cfg(not(loom))]
 mod mixed;
-#[cfg(all(feature = "mpi", not(loom)))]
-mod mpi;
 mod parker;
-mod peers;
+#[doc(hidden)]
+pub mod peers;
 mod port;
 mod receiver;
 mod reliable;
 mod ring;
-mod rpc;
 #[cfg(not(loom))]
 mod shm;
 mod tcp;
 #[cfg(feature = "tls")]
-mod tls;
+#[doc(hidden)]
+pub mod tls;
 #[cfg(not(feature = "tls"))]
+#[doc(hidden)]
 #[path = "without_tls.rs"]
-mod tls;
+pub mod tls;
 #[cfg(all(feature = "processes", not(loom)))]
 mod udp;
+#[doc(hidden)]
+pub mod variables;
 mod waiting;
 
 pub use deferred::Deferred;
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
+pub use environment_error::{EnvironmentError, SecretError};
 #[cfg(not(loom))]
 pub use exit_notice::at_exit;
 pub use failure_detector::FailureDetector;
 pub use handover::Handover;
 pub use in_process::InProcess;
 pub use incoming::Incoming;
-#[cfg(not(loom))]
-pub use join::{
-    BuildId, EnvironmentError, HandshakeError, HandshakeRefusal, JoinError, Membership,
-    RefusedConnections, SecretError,
-};
-#[cfg(all(feature = "processes", not(loom)))]
-pub use join::{PROTOCOL_VERSION, Secret, Transport};
 pub use layer::Layer;
 pub use local::Local;
 pub use lossy::{Chances, Lossy};
 #[cfg(not(loom))]
 pub use mixed::Mixed;
-#[cfg(all(feature = "mpi", not(loom)))]
-pub use mpi::{Mpi, MpiError, MpiStartError};
 pub use port::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 pub use reliable::{Reliable, ReliableLimits};
-pub use rpc::{
-    Capability, Doing, GrantError, Memory, PendingCall, Rights, Rpc, RpcError, RpcLimits,
-    RpcRefusal, UnfitPort,
-};
 #[cfg(not(loom))]
 pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};

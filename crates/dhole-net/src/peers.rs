@@ -8,10 +8,10 @@ use dhole_model::unpoisoned::lock;
 use crate::{Loss, SendError};
 
 /// How long who closes a port sleeps at most: another thread may take what it would wake up for.
-pub(crate) const CLOSING_NAP: Duration = Duration::from_millis(1);
+pub const CLOSING_NAP: Duration = Duration::from_millis(1);
 
 /// What every port keeps of the nodes at the other ends: who is lost, and who was told of it.
-pub(crate) struct Peers {
+pub struct Peers {
     me: NodeId,
     largest: usize,
     lost: Vec<OnceLock<Loss>>,

@@ -25,7 +25,7 @@ use rustls::{
 
 /// What a process brings to its sessions.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub struct Identity {
     listens: Arc<ServerConfig>,
     connects: Arc<ClientConfig>,
 }
@@ -153,12 +153,12 @@ impl Session {
     }
 
     /// The socket that the session goes over.
-    pub(crate) fn socket(&self) -> &TcpStream {
+    pub fn socket(&self) -> &TcpStream {
         &self.socket
     }
 
     /// What only the two ends of this session know, once it is agreed on.
-    pub(crate) fn binding(&self) -> Option<[u8; 32]> {
+    pub fn binding(&self) -> Option<[u8; 32]> {
         let state = self.locked();
         let exported = [0; 32];
         let label = b"EXPORTER-Channel-Binding";
@@ -169,12 +169,12 @@ impl Session {
     }
 
     /// Whether there is something to be sent that nobody writes.
-    pub(crate) fn wants_write(&self) -> bool {
+    pub fn wants_write(&self) -> bool {
         self.locked().connection.wants_write()
     }
 
     /// Reads what has come, as much as fits. 0 is the end.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut state = self.locked();
         let connection = &mut state.connection;
         loop {
@@ -197,7 +197,7 @@ impl Session {
 
     /// Takes some of the bytes of `parts`, from the front, and says how many. Whoever is told of
     /// some must go on with the rest.
-    pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut state = self.locked();
         let State { connection, owed } = &mut *state;
         if !flush(&self.socket, connection)? {
@@ -224,7 +224,7 @@ impl Session {
     }
 
     /// Ends one direction or both.
-    pub(crate) fn shutdown(&self, how: Shutdown) {
+    pub fn shutdown(&self, how: Shutdown) {
         let mut state = self.locked();
         if how != Shutdown::Read {
             state.connection.send_close_notify();

@@ -17,7 +17,7 @@ const MISSING: MissingFeature = MissingFeature {
 /// Begins no session: each try is an error that names the feature.
 #[cfg(feature = "processes")]
 #[derive(Clone, Debug)]
-pub(crate) struct Identity;
+pub struct Identity;
 
 #[cfg(feature = "processes")]
 impl Identity {

@@ -385,7 +385,7 @@ pub enum RunError {
     Config(#[from] ConfigError),
     /// This process was started as one of a cluster, and could not join it.
     #[error("joining the cluster: {0}")]
-    Join(Arc<dhole_net::JoinError>),
+    Join(Arc<dhole_join::JoinError>),
     /// The machine could not start the nodes.
     #[error(transparent)]
     Start(#[from] StartError),

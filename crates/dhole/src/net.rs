@@ -25,13 +25,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use dhole_join::{HandshakeError, JoinError, RefusedConnections};
 pub use dhole_net::{
-    Capability, Doing, EnvironmentError, GrantError, HandshakeError, Incoming, JoinError, Local,
-    Loss, Memory, Offers, PendingCall, Port, RefusedConnections, Rights, Rpc, RpcError, RpcLimits,
-    RpcRefusal, SecretError, SendError, UnfitPort, Waiting,
+    EnvironmentError, Incoming, Local, Loss, Offers, Port, SecretError, SendError, Waiting,
+};
+pub use dhole_rpc::{
+    Capability, Doing, GrantError, Memory, PendingCall, Rights, Rpc, RpcError, RpcLimits,
+    RpcRefusal, UnfitPort,
 };
 
-use dhole_net::Membership;
+use dhole_join::Membership;
 
 /// Joins this process to the others of its cluster, and returns its port to them. It returns `None`
 /// if no launcher (`dhole run`, a batch script, or with the feature `mpi` `mpirun`) started this

@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use dhole_heap::{READS_NEIGHBOURS, VisibleMemory};
+use dhole_join::Membership;
 use dhole_model::NodeId;
 use dhole_model::unpoisoned;
-use dhole_net::Membership;
 use dhole_node::{ProcessLimits, Processes, RunError};
 
 /// The number of this process, and of the processes of its cluster.
@@ -28,7 +28,7 @@ enum State {
     Read(Box<Membership>),
     Joined(Arc<Processes>),
     /// Joining failed. It is not tried again.
-    Failed(Arc<dhole_net::JoinError>),
+    Failed(Arc<dhole_join::JoinError>),
 }
 
 static STATE: Mutex<State> = Mutex::new(State::Unread);

@@ -35,7 +35,7 @@ fn build() -> PathBuf {
     cargo.args(["build", "--quiet", "--locked", "--workspace", "--examples"]);
     cargo.arg("--target-dir").arg(target);
     // With the features of the tests, or all crates would be built anew.
-    let mpi = ["--features", "dhole-net/mpi,conformance/mpi,apps/mpi"];
+    let mpi = ["--features", "dhole-mpi/mpi,conformance/mpi,apps/mpi"];
     cargo.args(mpi.into_iter().filter(|_| cfg!(feature = "mpi")));
     // What cargo says of this package to its tests, and what build scripts would be run anew for.
     let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");

@@ -6,8 +6,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
-use dhole_net::{FailureDetector, Memory, Mpi, Port, Rights, Rpc, SendError, Shm, ShmLink};
+use dhole_mpi::Mpi;
+use dhole_net::{FailureDetector, Port, SendError, Shm, ShmLink};
 use dhole_node::{Processes, Settings, Worker, run_on};
+use dhole_rpc::{Memory, Rights, Rpc};
 use mpi::Threading;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
@@ -188,7 +190,7 @@ fn remote(rpc: &Rpc, memory: &Memory) -> Outcome<[f64; 3]> {
 }
 
 static ENOUGH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-static GRANTED: std::sync::Mutex<Option<dhole_net::Capability>> = std::sync::Mutex::new(None);
+static GRANTED: std::sync::Mutex<Option<dhole_rpc::Capability>> = std::sync::Mutex::new(None);
 
 fn with_procedures(port: impl Port + 'static) -> Rpc {
     Rpc::new(Box::new(port))
@@ -197,7 +199,7 @@ fn with_procedures(port: impl Port + 'static) -> Rpc {
         .procedure(|_, arguments| arguments.to_vec())
         .procedure(|_, arguments| {
             if let Ok(mut granted) = GRANTED.lock() {
-                *granted = dhole_net::Capability::from_bytes(arguments);
+                *granted = dhole_rpc::Capability::from_bytes(arguments);
             }
             Vec::new()
         })

@@ -1,5 +1,5 @@
 //! The line to a node, on which the node reports how far it has come and which nodes it lost
-//! (`dhole-net`, `join/launcher`).
+//! (`dhole-net`, `launcher`).
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};

@@ -3,8 +3,9 @@
 use std::time::Duration;
 use std::{env, process};
 
+use dhole_join::Membership;
 use dhole_model::NodeId;
-use dhole_net::{Loss, Membership, Port, SendError};
+use dhole_net::{Loss, Port, SendError};
 
 use crate::strike::{WHEN, happens, introduce, strikes};
 use crate::{ALONE, NODES, TOLD};

@@ -28,9 +28,8 @@ impl ShmError {
         }
     }
 
-    #[cfg(feature = "processes")]
     /// Whether the system has no room for this process: no peer can bring that about.
-    pub(crate) fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         let no_room = [Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
         match self {
             ShmError::Os { error, .. } => {

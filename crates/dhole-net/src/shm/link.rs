@@ -96,8 +96,7 @@ impl ShmLink {
     }
 
     /// The socket to the peer.
-    #[cfg(feature = "processes")]
-    pub(crate) fn stream(&self) -> &UnixStream {
+    pub fn stream(&self) -> &UnixStream {
         &self.stream
     }
 
