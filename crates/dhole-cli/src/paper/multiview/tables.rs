@@ -41,6 +41,7 @@ fn shown(value: Option<f64>) -> String {
 fn measured(here: &Here) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
     let rows = here.operations.iter().map(|(carrier, found)| {
         let of = vec![
+            (LOCAL, found.local_us),
             ("read in, 128 bytes", found.read_128_us),
             ("read in, 4 KB", found.read_4096_us),
             ("write in, 128 bytes, one copy", found.write_128_us),
@@ -57,6 +58,9 @@ fn measured(here: &Here) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
 fn measured(_here: &Here) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
     Vec::new()
 }
+
+/// The fault of which the paper has the parts: an access fault and a change of a protection.
+const LOCAL: &str = "fault that needs no message";
 
 fn table_1(page: &mut String, runs: &Runs<'_>, costs: &[Option<f64>], here: &Here) {
     page.push_str(
@@ -79,10 +83,12 @@ fn table_1(page: &mut String, runs: &Runs<'_>, costs: &[Option<f64>], here: &Her
         row.extend(carriers.map(|carrier| shown(found(carrier, &cost.name))));
         rows.push(row);
     }
-    let mut barrier = vec!["barrier, 2 hosts".to_owned()];
-    barrier.extend([const { String::new() }; 3]);
-    barrier.extend(carriers.map(|carrier| shown(found(carrier, "barrier"))));
-    rows.push(barrier);
+    for (title, name) in [("barrier, 2 hosts", "barrier"), (LOCAL, LOCAL)] {
+        let mut row = vec![title.to_owned()];
+        row.extend([const { String::new() }; 3]);
+        row.extend(carriers.map(|carrier| shown(found(carrier, name))));
+        rows.push(row);
+    }
     let header = ["", "paper", "simulated", "ratio", "threads", "shm", "tcp"];
     table(page, &header, rows);
 }
