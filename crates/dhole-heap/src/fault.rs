@@ -6,17 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::sync::OnceLock;
 
-use crate::signal;
-
-/// The address of a touch, and of where to go on when it faults.
-#[derive(Clone, Copy)]
-struct Touch {
-    at: usize,
-    missed: usize,
-}
-
-/// All touches of the program, by address.
-static TOUCHES: OnceLock<Box<[Touch]>> = OnceLock::new();
+use crate::{exception_table, signal};
 
 /// What the process did with SIGSEGV before.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
@@ -36,7 +26,7 @@ pub(crate) fn install(guarded: fn(usize) -> bool) -> io::Result<()> {
 
 fn replace(guarded: fn(usize) -> bool) -> io::Result<()> {
     GUARDED.get_or_init(|| guarded);
-    TOUCHES.get_or_init(touches);
+    exception_table::read();
     let previous = signal::current(libc::SIGSEGV)?;
     // Known before the handler is, which may run on any thread as soon as it is there.
     let previous = PREVIOUS.get_or_init(|| previous);
@@ -44,56 +34,8 @@ fn replace(guarded: fn(usize) -> bool) -> io::Result<()> {
     // to tell of an overflow of the thread's.
     let flags = libc::SA_ONSTACK | previous.sa_flags & libc::SA_NODEFER;
     // SAFETY: the handler allocates and locks nothing, and calls what was the handler before: it
-    // looks up what is settled (`TOUCHES`, `PREVIOUS`, `GUARDED`) and changes a register.
+    // looks up what is settled (the exception table, `PREVIOUS`, `GUARDED`) and changes a register.
     unsafe { signal::handle(libc::SIGSEGV, on_fault, flags, previous) }
-}
-
-/// The entries of the link section, sorted.
-fn touches() -> Box<[Touch]> {
-    unsafe extern "C" {
-        #[link_name = "__start_dhole_touch"]
-        static START: [i32; 2];
-        #[link_name = "__stop_dhole_touch"]
-        static STOP: [i32; 2];
-    }
-    // SAFETY: there is no instruction in it. It only adds an entry of zeros to the section, which
-    // so exists in every program.
-    unsafe {
-        std::arch::asm!(
-            ".pushsection dhole_touch,\"aR\",@progbits",
-            ".balign 4",
-            ".long 0",
-            ".long 0",
-            ".popsection",
-            options(nomem, nostack, preserves_flags)
-        );
-    }
-    let (start, stop) = (&raw const START, &raw const STOP);
-    let count = (stop.addr() - start.addr()) / size_of::<[i32; 2]>();
-    // SAFETY: the linker puts the symbols at both ends of the section, which has such entries
-    // alone and is never written.
-    let entries = unsafe { std::slice::from_raw_parts(start, count) };
-    let absolute = |offset: &i32| {
-        let place = std::ptr::from_ref(offset).addr();
-        place.wrapping_add_signed(*offset as isize)
-    };
-    let mut touches: Box<[Touch]> = entries
-        .iter()
-        .filter(|[at, _]| *at != 0)
-        .map(|[at, missed]| Touch {
-            at: absolute(at),
-            missed: absolute(missed),
-        })
-        .collect();
-    touches.sort_unstable_by_key(|touch| touch.at);
-    touches
-}
-
-/// Where to go on after a fault of the instruction at `at`, if that is a touch.
-fn missed(at: usize) -> Option<usize> {
-    let touches = TOUCHES.get()?;
-    let found = touches.binary_search_by_key(&at, |touch| touch.at).ok()?;
-    Some(touches[found].missed)
 }
 
 /// The handler. It allocates nothing, locks nothing and calls nothing but what [`install`] was
@@ -110,7 +52,7 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
     let guarded = GUARDED.get();
     if let (Some(guarded), Some(address)) = (guarded, address)
         && guarded(address)
-        && let Some(missed) = missed(*ip as usize)
+        && let Some(missed) = exception_table::goes_on_at(*ip as usize)
     {
         *ip = missed as i64;
         return;

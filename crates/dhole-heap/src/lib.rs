@@ -20,7 +20,7 @@
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `pages`, `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
-//! | `touch`, `views`, `fault`, `signal` | the detector `vm`: what may not be touched faults |
+//! | `touch`, `views`, `fault`, `exception_table`, `signal` | the detector `vm`: what may not be touched faults |
 //! | `publication`, `publications`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
 //! | `visible`, `mapping`, `shared_file`, `domain_file` | the memory of a process that others of its machine map |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
@@ -82,6 +82,8 @@ mod decoding;
 mod diff;
 mod directory;
 mod domain_file;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub mod exception_table;
 mod extent;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod fault;

@@ -10,7 +10,7 @@
 //! So the one test of a hit under `check` tells the detectors apart as well. Under `vm` an address
 //! is *touched* before it is followed: one instruction that reads, or writes back, the first byte,
 //! and that faults where the view does not allow it. The addresses of these instructions, and of
-//! where to go on after a fault, stand in the link section `dhole_touch`, and the handler of
+//! where to go on after a fault, stand in the link section `dhole_exceptions`, and the handler of
 //! [faults](crate::fault) leads from one to the other.
 
 use std::ptr::NonNull;
@@ -104,7 +104,7 @@ unsafe fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
         ($at:ident, $instruction:literal, $($option:ident),*) => {
             std::arch::asm!(
                 concat!("2: ", $instruction),
-                ".pushsection dhole_touch,\"aR\",@progbits",
+                ".pushsection dhole_exceptions,\"aR\",@progbits",
                 ".balign 4",
                 ".long 2b - .",
                 ".long {missed} - .",

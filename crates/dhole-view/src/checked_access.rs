@@ -1,74 +1,11 @@
 //! Single loads and stores that may fail: where a fault cannot be resolved, the handler lets the
 //! thread go on behind the instruction.
 //!
-//! The addresses of these instructions, and of where to go on, stand in the link section
-//! `dhole_checked`. An access that does not fault costs the instruction and two moves between
-//! registers.
+//! These instructions stand in the exception table (`dhole_heap::exception_table`). An access that
+//! does not fault costs the instruction and two moves between registers.
 
-use std::sync::OnceLock;
-
-/// Where an instruction is, and where to go on if its access cannot be made.
-#[derive(Clone, Copy)]
-struct CheckedAccess {
-    at: usize,
-    failed: usize,
-}
-
-/// All such instructions of the program, by address.
-static ALL: OnceLock<Box<[CheckedAccess]>> = OnceLock::new();
-
-/// Reads the link section. The handler of faults looks only at what is read by then.
-pub(crate) fn install() {
-    ALL.get_or_init(read_section);
-}
-
-/// Where to go on after a fault of an instruction, if it may fail.
-pub(crate) fn goes_on_at(instruction: usize) -> Option<usize> {
-    let all = ALL.get()?;
-    let found = all.binary_search_by_key(&instruction, |access| access.at);
-    Some(all[found.ok()?].failed)
-}
-
-fn read_section() -> Box<[CheckedAccess]> {
-    unsafe extern "C" {
-        #[link_name = "__start_dhole_checked"]
-        static START: [i32; 2];
-        #[link_name = "__stop_dhole_checked"]
-        static STOP: [i32; 2];
-    }
-    // SAFETY: there is no instruction in it. It only adds an entry of zeros to the section, which
-    // so exists in every program.
-    unsafe {
-        std::arch::asm!(
-            ".pushsection dhole_checked,\"aR\",@progbits",
-            ".balign 4",
-            ".long 0",
-            ".long 0",
-            ".popsection",
-            options(nomem, nostack, preserves_flags)
-        );
-    }
-    let (start, stop) = (&raw const START, &raw const STOP);
-    let count = (stop.addr() - start.addr()) / size_of::<[i32; 2]>();
-    // SAFETY: the linker puts the symbols at both ends of the section, which has such entries
-    // alone and is never written.
-    let entries = unsafe { std::slice::from_raw_parts(start, count) };
-    let absolute = |offset: &i32| {
-        let place = std::ptr::from_ref(offset).addr();
-        place.wrapping_add_signed(*offset as isize)
-    };
-    let entries = entries.iter().filter(|[at, _]| *at != 0);
-    let mut all: Box<[CheckedAccess]> = entries
-        .map(|[at, failed]| CheckedAccess {
-            at: absolute(at),
-            failed: absolute(failed),
-        })
-        .collect();
-    all.sort_unstable_by_key(|access| access.at);
-    all
-}
-
-/// An instruction with its entry in the section. `failed` is 1 behind it if its access failed.
+/// An instruction with its entry in the exception table. `failed` is 1 behind it if its access
+/// failed.
 macro_rules! checked {
     ($instruction:literal, $($operands:tt)*) => {{
         let failed: u32;
@@ -77,7 +14,7 @@ macro_rules! checked {
             concat!("2: ", $instruction),
             "mov {failed:e}, 0",
             "3:",
-            ".pushsection dhole_checked,\"aR\",@progbits",
+            ".pushsection dhole_exceptions,\"aR\",@progbits",
             ".balign 4",
             ".long 2b - .",
             ".long 3b - .",

@@ -13,10 +13,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use dhole_heap::exception_table;
 use dhole_heap::signal::{self, SignalHandler};
 
 use crate::access_error::{self, MemoryAccessError};
-use crate::checked_access;
 
 /// What has views in which threads fault.
 pub(crate) trait Faults: Sync {
@@ -170,7 +170,7 @@ impl Handled {
 /// The system's own; and where another part of the program has taken the signal since: its handler
 /// might call this one on a stack on which it cannot wait.
 pub(crate) fn install(signal: c_int, stack: HandlerStack) -> io::Result<()> {
-    checked_access::install();
+    exception_table::read();
     for (raised, handler) in [
         (signal, on_fault as SignalHandler),
         (libc::SIGTRAP, on_step),
@@ -257,7 +257,7 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
             STEPPING.set(target);
             registers[libc::REG_EFL as usize] |= TRAP_FLAG;
         }
-        Err(error) => match checked_access::goes_on_at(instruction) {
+        Err(error) => match exception_table::goes_on_at(instruction) {
             Some(behind) => {
                 access_error::keep(error);
                 registers[libc::REG_RIP as usize] = behind as libc::greg_t;
