@@ -23,6 +23,7 @@
 //! | `touch`, `views`, `fault`, `exception_table`, `signal` | the detector `vm`: what may not be touched faults |
 //! | `publication`, `publications`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
 //! | `visible`, `mapping`, `shared_file`, `domain_file` | the memory of a process that others of its machine map |
+//! | `lock_words`, `domain_locks` | locks of the threads of several processes, each a word in a file that all map |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
@@ -82,6 +83,8 @@ mod decoding;
 mod diff;
 mod directory;
 mod domain_file;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
+mod domain_locks;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod exception_table;
 mod extent;
@@ -96,6 +99,8 @@ mod heap;
 mod in_place;
 mod layout;
 mod local_array;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod lock_words;
 mod mapping;
 mod miss;
 pub mod monitor;
@@ -156,10 +161,14 @@ pub use decoding::decode_whole;
 pub use dhole_macros::Share;
 pub use diff::{DiffError, diff_ranges};
 pub use domain_file::DomainFile;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
+pub use domain_locks::DomainLocks;
 pub use foreign::{Foreign, ForeignKind};
 pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, ObjectRefusal, ObjectRefused};
 pub use layout::{DataRange, Grain, ReferenceForm};
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub use lock_words::LockAttempt;
 pub use miss::Miss;
 pub use monitor::{AlreadyLent, Guard, Monitor, MonitorCall, Within};
 pub use named::{Name, Names};
