@@ -5,6 +5,7 @@ use dhole_node::{AnnexOutbox, AnnexStep};
 use dhole_protocol::memory::sync::{ThreadAttempt, ThreadCommand, ThreadRefusal, ThreadSync};
 
 use crate::context::{Body, MemoryWaitError};
+use crate::domain_locks::RunLocks;
 use crate::memory::Memory;
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
@@ -29,6 +30,11 @@ impl Here {
         // SAFETY: whoever runs a body names its node's memory (`context::run`), which is there as
         // long as the body runs; and this thread is within it.
         unsafe { &*self.memory }
+    }
+
+    /// The locks of all nodes, if these are one domain.
+    pub fn locks(&self) -> Option<&RunLocks> {
+        self.memory().sync.locks.as_ref()
     }
 
     /// Takes a step of the machine, and waits until it has a result.

@@ -20,6 +20,7 @@
 //! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
+//! | `domain_locks` | the locks of threads, where all nodes are one domain |
 //! | `domain_holds` | what nodes of one domain hold, where no protocol runs |
 //! | `held` | rows as slices, held while a closure has them |
 //! | `here` | the thread that calls, of its node |
@@ -46,6 +47,7 @@ mod checked_access;
 mod coarse;
 mod context;
 mod domain_holds;
+mod domain_locks;
 mod fault;
 mod held;
 mod here;

@@ -27,6 +27,7 @@ use crate::catcher::{Catcher, CatcherKind, Protection};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::domain_holds::DomainHolds;
 use crate::fault::{self, Faults, Registration};
+use crate::domain_locks::RunLocks;
 use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
 use crate::sites::{Sites, shortened};
@@ -280,11 +281,12 @@ impl NodeMemory {
             sizes: Sizes::new(bytes, views, file, is_whole)?,
             domain_holds,
             waiters: Waiters::new(),
-            sync: NodeSync::new(node, nodes),
+            sync: NodeSync::new(node, nodes, locks),
             sites: Mutex::new(Sites::default()),
             inside: Mutex::new(inside),
         });
         let globals = &placed.globals;
+        let locks = file.filter(|_| is_whole).map(RunLocks::map).transpose()?;
         let is_first = node.index() == 0;
         let pages = placed.globals_bytes() as u64 / MINIPAGE_PAGE;
         if is_first && pages > 0 {

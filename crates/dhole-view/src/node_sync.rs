@@ -9,12 +9,15 @@ use dhole_node::AnnexOutbox;
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::{ThreadCommand, ThreadId, ThreadMessage, ThreadSync};
 
+use crate::domain_locks::RunLocks;
 use crate::waiters::{Waiters, WaitsFor};
 
 /// What threads of a node wait for beside pages.
 pub(crate) struct NodeSync {
     me: NodeId,
     machine: Mutex<ThreadSync>,
+    /// The locks of all nodes, if these are one domain.
+    pub locks: Option<RunLocks>,
     /// The program has a body.
     has_body: AtomicBool,
     /// What begins the threads that nodes start here, if the program has said that.
@@ -25,10 +28,15 @@ pub(crate) struct NodeSync {
 type Begins = Box<dyn Fn(&mut ThreadSync, &mut Vec<ThreadCommand>) -> bool + Send>;
 
 impl NodeSync {
-    pub fn new(me: NodeId, nodes: usize) -> NodeSync {
+    pub fn new(me: NodeId, nodes: usize, locks: Option<RunLocks>) -> NodeSync {
+        let mut machine = ThreadSync::new(me, nodes);
+        if let Some(locks) = &locks {
+            machine.share_locks(locks.known());
+        }
         NodeSync {
             me,
-            machine: Mutex::new(ThreadSync::new(me, nodes)),
+            machine: Mutex::new(machine),
+            locks,
             has_body: AtomicBool::new(false),
             begins: Mutex::new(None),
         }

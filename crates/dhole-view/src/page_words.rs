@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-use dhole_heap::DomainFile;
+use dhole_heap::{DomainFile, DomainLocks};
 use dhole_protocol::memory::{MINIPAGE_PAGE, VIEW_BITS};
 
 use crate::settings::MemorySettings;
@@ -27,7 +27,10 @@ impl PageWord for AtomicU32 {
     const AT: u64 = AtomicU8::AT + MOST;
 }
 
-const _: () = assert!(AtomicU32::AT + 4 * MOST <= DomainFile::BYTES);
+/// Where the locks of a domain's threads begin in its file: behind all of these.
+pub(crate) const LOCKS_AT: u64 = AtomicU32::AT + 4 * MOST;
+
+const _: () = assert!(LOCKS_AT + DomainLocks::BYTES <= DomainFile::BYTES);
 
 /// An atomic for each page of each view.
 pub(crate) struct PageWords<W: PageWord> {

@@ -7,6 +7,8 @@
 //! read.
 //!
 //! A lock stays on the node whose thread held it last: to acquire it there again takes no message.
+//! Where all nodes of the run are one domain, each lock is a word of the memory that they have in
+//! common, and takes no message at all. A thread that waits for one sleeps in the system.
 //!
 //! ```
 //! # use dhole_model::CallSite;
@@ -63,6 +65,9 @@ pub fn lock(key: u64, site: CallSite) -> Result<(), ThreadError> {
 /// As there.
 pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), ThreadError> {
     let here = Here::find()?;
+    if let Some(locks) = here.locks() {
+        return locks.lock(&here, key, site);
+    }
     let thread = here.body.thread;
     if here.memory().sync.machine().lock_here(thread, key) {
         return Ok(());
@@ -79,12 +84,24 @@ pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), Thread
 /// [`ThreadError`]
 pub fn try_lock(key: u64, site: CallSite) -> Result<bool, ThreadError> {
     let here = Here::find()?;
+    if let Some(locks) = here.locks() {
+        return locks.try_lock(&here, key);
+    }
     let thread = here.body.thread;
     if here.memory().sync.machine().lock_here(thread, key) {
         return Ok(true);
     }
     let taken = here.attempt(|machine, out| machine.try_lock(thread, key, site, out))?;
     Ok(taken == 1)
+}
+
+/// Whether this thread has a lock.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn holds(key: u64) -> Result<bool, ThreadError> {
+    let here = Here::find()?;
+    Ok(here.memory().sync.machine().holds(here.body.thread, key))
 }
 
 /// Releases a lock.
@@ -94,6 +111,9 @@ pub fn try_lock(key: u64, site: CallSite) -> Result<bool, ThreadError> {
 pub fn unlock(key: u64) -> Result<(), ThreadError> {
     let here = Here::find()?;
     let thread = here.body.thread;
+    if let Some(locks) = here.locks() {
+        return locks.unlock(thread, key);
+    }
     if here.memory().sync.machine().unlock_here(thread, key) {
         return Ok(());
     }
@@ -134,7 +154,11 @@ pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError
     let here = Here::find()?;
     let thread = here.body.thread;
     here.attempt(|machine, out| machine.wait_on(thread, condition, lock, site, out))?;
-    Ok(())
+    // The machine has released it, unless the signal came before the wait had begun.
+    match here.locks() {
+        Some(locks) if !locks.holds(thread, lock) => locks.lock(&here, lock, || site),
+        _ => Ok(()),
+    }
 }
 
 /// Lets the thread go on that has waited longest on a condition, if there is one.

@@ -10,6 +10,10 @@
 //! The machine relies on no order of messages. It does not know raw memory: the number of a lock
 //! may be the address of one, and that address is never read.
 //!
+//! Where the threads of all nodes have memory in common, their locks may be words of it
+//! ([`SharedLocks`]), which threads take without this machine. It knows of those that wait for
+//! them, releases a lock where a thread waits on a condition, and follows deadlocks.
+//!
 //! ```
 //! use dhole_model::{CallSite, NodeId};
 //! use dhole_protocol::memory::sync::{ThreadAttempt, ThreadId, ThreadSync};
@@ -30,6 +34,7 @@ mod conditions;
 mod deadlocks;
 mod locks;
 mod message;
+mod shared_locks;
 mod started;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -41,10 +46,12 @@ use crate::error::ProtocolError;
 use barriers::{Arrivals, Gathering};
 use conditions::Semaphore;
 use locks::KeyedLock;
+use shared_locks::Shared;
 use started::Started;
 
 pub use locks::MOST_IN_A_ROW;
 pub use message::{HeldBy, ThreadId, ThreadMessage, WaitingThread};
+pub use shared_locks::SharedLocks;
 pub use started::MOST_STARTED;
 
 /// Most threads of a node that wait at once.
@@ -66,6 +73,8 @@ pub struct ThreadSync {
     most_keys: usize,
     /// The node looks for locks and barriers that it may forget when there are so many.
     looks_at: [usize; 2],
+    /// The locks, if they are words of shared memory.
+    shared: Shared,
     /// The locks that this node has used.
     locks: BTreeMap<u64, KeyedLock>,
     /// As their manager: the node that has asked last.
@@ -204,6 +213,7 @@ impl ThreadSync {
             nodes,
             most_keys: MOST_KEYS,
             looks_at: [KEPT; 2],
+            shared: Shared::default(),
             locks: BTreeMap::new(),
             tails: BTreeMap::new(),
             arrivals: BTreeMap::new(),
@@ -504,9 +514,12 @@ impl ThreadSync {
         self.waits.is_empty() && !self.locks.values().any(asks)
     }
 
-    /// Who holds a lock here: for models and tests.
+    /// Who holds a lock, if this node knows.
     #[doc(hidden)]
     pub fn holder(&self, key: u64) -> Option<ThreadId> {
-        self.locks.get(&key)?.holder()
+        match self.shared.locks() {
+            Some(locks) => self.shared_holder(locks, key),
+            None => self.locks.get(&key)?.holder(),
+        }
     }
 }

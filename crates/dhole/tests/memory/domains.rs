@@ -18,7 +18,7 @@ pub fn domains() -> Domains {
 }
 
 /// A program on so many processes over a transport, in such domains.
-fn run_in(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<Ended> {
+pub fn run_in(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<Ended> {
     cluster::run_with(nodes, program, |_| {
         let said = [("DHOLE_TRANSPORT", transport), (DOMAINS, domains)];
         said.map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -27,7 +27,7 @@ fn run_in(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<En
 }
 
 /// What node 0 says.
-fn said(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<String> {
+pub fn said(nodes: usize, program: &str, transport: &str, domains: &str) -> Vec<String> {
     let mut all = run_in(nodes, program, transport, domains);
     for ended in &all {
         assert_eq!(ended.code, Some(0), "{program}: {}", ended.all);

@@ -5,6 +5,7 @@ mod attempts;
 #[path = "../processes/cluster.rs"]
 mod cluster;
 mod coarse;
+mod domain_locks;
 mod domains;
 mod ending;
 mod globals;

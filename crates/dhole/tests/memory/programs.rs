@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use dhole::{RunError, Worker};
 
-use crate::{attempts, config, domains, ending, killed, litmus, starting, sync, threads};
+use crate::{
+    attempts, config, domain_locks, domains, ending, killed, litmus, starting, sync, threads,
+};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
@@ -18,6 +20,12 @@ pub fn run(name: &str) -> i32 {
         "tries until one fails" => says(attempts::until_one_fails),
         "tries what is freed" => says(attempts::of_a_freed_row),
         "killed at locks" => says(killed::at_locks),
+        "domain locks" => ends(domain_locks::locks()),
+        "buffer" => says(domain_locks::buffer),
+        "crosses" => ends(domain_locks::crosses()),
+        "joins" => ends(domain_locks::joins()),
+        "dies with a lock" => says(domain_locks::dies_with_it),
+        "keeps locks" => ends(domain_locks::keeps()),
         "counts" => ends(domains::counts()),
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId};
 
+#[cfg(doc)]
+use super::SharedLocks;
 use super::{
     Attempt, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
     ThreadRefusal, ThreadSync, WaitsOn,
@@ -22,7 +24,8 @@ const CONDITIONS: &str = "conditions that a node manages";
 
 impl ThreadSync {
     /// A thread that holds a lock gives it up, waits until a condition is signalled, and acquires
-    /// the lock again. It may go on without a signal, as everywhere.
+    /// the lock again. It may go on without a signal, as everywhere. A [shared lock](SharedLocks)
+    /// the thread takes by itself, once it has its result, unless it holds it still.
     ///
     /// # Errors
     /// [`ThreadRefusal::NotHeld`]; [`ThreadRefusal::Full`]
@@ -170,7 +173,7 @@ impl ThreadSync {
             return Ok(());
         }
         self.waits_now(thread, WaitsOn::Condition { condition, lock });
-        self.release(thread, lock, out)
+        self.release_shared(thread, lock, out)
             .map_err(|_| "a thread that waits on a condition without its lock")
     }
 
@@ -198,6 +201,10 @@ impl ThreadSync {
             }
             Some(WaitsOn::Condition { condition, lock }) => {
                 self.by_manager(from, condition)?;
+                if self.shared.locks().is_some() {
+                    self.finish(thread, Ok(1), out);
+                    return Ok(());
+                }
                 self.waits_now(thread, WaitsOn::Lock(lock));
                 self.queue_for(thread, lock, out);
                 Ok(())

@@ -44,10 +44,12 @@ impl ThreadSync {
             return;
         };
         match last.waits_for {
-            HeldBy::Lock(key) if self.holder(key).is_some() => {
-                self.own.push_back(ThreadMessage::Probe { path });
-            }
-            HeldBy::Lock(_) => self.send_others(&ThreadMessage::Probe { path }, out),
+            // A holder that this node knows is its own, unless the lock is shared.
+            HeldBy::Lock(key) => match self.holder(key) {
+                Some(holder) => self.send(holder.node(), ThreadMessage::Probe { path }, out),
+                None if self.shared.locks().is_some() => {}
+                None => self.send_others(&ThreadMessage::Probe { path }, out),
+            },
             HeldBy::Thread(of) => self.send(of.node(), ThreadMessage::Probe { path }, out),
         }
     }

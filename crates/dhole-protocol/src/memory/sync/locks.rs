@@ -227,9 +227,13 @@ impl ThreadSync {
     }
 
     /// Whether a thread holds a lock.
-    pub(super) fn holds(&self, thread: ThreadId, key: u64) -> bool {
-        let lock = self.locks.get(&key);
-        lock.is_some_and(|lock| lock.holder == Some(thread))
+    pub fn holds(&self, thread: ThreadId, key: u64) -> bool {
+        let locks = || self.locks.get(&key)?.holder;
+        let holder = match self.shared.locks() {
+            Some(shared) => shared.holder(key),
+            None => locks(),
+        };
+        holder == Some(thread)
     }
 
     /// Asks the manager for a lock.
