@@ -71,8 +71,12 @@ pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
 pub use run::MinipageRun;
 pub use table::MinipageRefusal;
 
-/// With copies of so many minipages a node takes none that is pushed to it.
+/// With copies of so many minipages a node takes none for which it has not asked.
 const MOST_HELD: usize = 1 << 24;
+
+/// Most requests of one node of a domain that its leader keeps: more than threads of a node wait,
+/// and more than it makes ahead.
+const MOST_MEMBER_REQUESTS: usize = 1 << 13;
 
 /// One node's part of the memory.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -104,12 +108,17 @@ pub struct Millipage {
     /// Minipages that this node pushes, until the push begins.
     pushing: BTreeSet<u64>,
     tickets: u32,
+    /// As [`MOST_HELD`] and [`MOST_MEMBER_REQUESTS`].
+    most_held: usize,
+    most_member_requests: usize,
     /// By node: the leader of its domain.
     leaders: Vec<NodeId>,
     /// As a leader: what the other nodes of the domain may do, by the addresses of minipages.
     lent: BTreeMap<u64, Lent>,
     /// As a leader: what those have asked for that is not answered, by the addresses of pages.
     members_ask: BTreeMap<u64, VecDeque<MemoryMessage>>,
+    /// How many of those are which node's.
+    member_requests: BTreeMap<NodeId, usize>,
     /// What this node says to itself within a step.
     own: VecDeque<MemoryMessage>,
 }
@@ -129,6 +138,8 @@ struct Asked {
     waits: Waits,
     /// Whether a thread of this node waits, and not only another node of its domain.
     threads: bool,
+    /// The node of the domain whose request led to this one.
+    member: Option<NodeId>,
     answer: Option<Answer>,
 }
 
@@ -196,10 +207,23 @@ impl Millipage {
             prefetched_bytes: 0,
             pushing: BTreeSet::new(),
             tickets: 0,
+            most_held: MOST_HELD,
+            most_member_requests: MOST_MEMBER_REQUESTS,
             leaders: (0..nodes).map(NodeId::at).collect(),
             lent: BTreeMap::new(),
             members_ask: BTreeMap::new(),
+            member_requests: BTreeMap::new(),
             own: VecDeque::new(),
+        }
+    }
+
+    /// With copies of so many minipages, and so many requests of each node of its domain: for tests.
+    #[doc(hidden)]
+    pub fn with_limits(self, most_held: usize, most_member_requests: usize) -> Millipage {
+        Millipage {
+            most_held,
+            most_member_requests,
+            ..self
         }
     }
 
@@ -315,6 +339,7 @@ impl Millipage {
             operation,
             waits,
             threads: waits == Waits::Thread,
+            member: None,
             answer,
         };
         self.asked.insert(page, asked);
@@ -356,7 +381,7 @@ impl Millipage {
             number: 0,
             ticket,
             address,
-            minipage: Minipage { at: 0, bytes: 0 },
+            minipage: Minipage::NONE,
         };
         match self.asks(address) {
             Some(asked) => self.send(asked, message, out),
@@ -505,6 +530,22 @@ impl Millipage {
             true => self.own.push_back(message),
             false => out.does(MemoryCommand::Send { to, message }),
         }
+    }
+
+    /// Answers a request with a message of this kind about a minipage.
+    fn reply(
+        &mut self,
+        request: MemoryMessage,
+        kind: MemoryKind,
+        minipage: Minipage,
+        out: &mut impl MemoryEffects,
+    ) {
+        let message = MemoryMessage {
+            kind,
+            minipage,
+            ..request
+        };
+        self.send(request.asker, message, out);
     }
 
     /// Who has copies of the minipage at an address, on its manager, once some node has used it and

@@ -102,8 +102,7 @@ impl Millipage {
         }
         if request.operation == MemoryOperation::Push {
             self.push(request.address, out);
-            let kind = MemoryKind::Dropped;
-            self.send(from, MemoryMessage { kind, ..request }, out);
+            self.reply(request, MemoryKind::Dropped, request.minipage, out);
             return Ok(());
         }
         let page = first_of_page(request.address);
@@ -111,6 +110,11 @@ impl Millipage {
         if asks.iter().any(|waits| waits.asker == from) {
             return Err("a request for a minipage that waits already");
         }
+        let kept = self.member_requests.entry(from).or_default();
+        if *kept >= self.most_member_requests {
+            return Err("more requests of a node of the domain than its leader keeps");
+        }
+        *kept += 1;
         asks.push_back(request);
         self.serve(page, out);
         Ok(())
@@ -143,27 +147,20 @@ impl Millipage {
             let before = std::mem::replace(&mut asked.waits, Waits::Thread);
             let (answer, threads) = (asked.answer, asked.threads);
             let is_same = asked.operation == request.operation;
+            let is_members = asked.member == Some(request.asker);
+            if is_same && is_members && matches!(answer, Some(Answer::Freed(_))) {
+                // It was freed for this node: for all others nothing is there.
+                asked.answer = Some(Answer::Gone);
+            }
             self.uncount_ahead(before);
             match answer {
                 None => return,
                 Some(Answer::Gone) => {
-                    let (kind, minipage) = (MemoryKind::Gone, Minipage { at: 0, bytes: 0 });
-                    let gone = MemoryMessage {
-                        kind,
-                        minipage,
-                        ..request
-                    };
-                    self.send(request.asker, gone, out);
+                    self.reply(request, MemoryKind::Gone, Minipage::NONE, out);
                     self.answered_first(page);
                 }
-                Some(Answer::Freed(minipage)) if is_same => {
-                    let kind = MemoryKind::Grant;
-                    let grant = MemoryMessage {
-                        kind,
-                        minipage,
-                        ..request
-                    };
-                    self.send(request.asker, grant, out);
+                Some(Answer::Freed(minipage)) if is_same && is_members => {
+                    self.reply(request, MemoryKind::Grant, minipage, out);
                     self.answered_first(page);
                 }
                 // It was for something else. A thread of this node may have to go on first.
@@ -192,9 +189,17 @@ impl Millipage {
     /// The first that waits for something on a page has its answer.
     fn answered_first(&mut self, page: u64) {
         if let Some(asks) = self.members_ask.get_mut(&page) {
-            asks.pop_front();
+            let answered = asks.pop_front();
             if asks.is_empty() {
                 self.members_ask.remove(&page);
+            }
+            let asker = answered.map(|request| request.asker);
+            let kept = asker.and_then(|asker| Some((asker, self.member_requests.get_mut(&asker)?)));
+            if let Some((asker, kept)) = kept {
+                *kept -= 1;
+                if *kept == 0 {
+                    self.member_requests.remove(&asker);
+                }
             }
         }
     }
@@ -212,6 +217,7 @@ impl Millipage {
             operation: request.operation,
             waits: Waits::Thread,
             threads: false,
+            member: Some(request.asker),
             answer: None,
         };
         self.asked.insert(page, asked);
@@ -240,13 +246,7 @@ impl Millipage {
         if let Some(before) = before {
             count(hold, before, false);
         }
-        let kind = MemoryKind::Grant;
-        let grant = MemoryMessage {
-            kind,
-            minipage,
-            ..request
-        };
-        self.send(request.asker, grant, out);
+        self.reply(request, MemoryKind::Grant, minipage, out);
     }
 
     /// Withdraws what was lent of a minipage, as far as a message that waits leaves less.

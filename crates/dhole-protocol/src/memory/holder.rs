@@ -6,10 +6,11 @@ use super::ahead::Waits;
 use super::command::{MemoryCommand, MemoryEffects, Permission};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{MINIPAGE_PAGE, Minipage, first_of_page};
-use super::{Answer, Held, MOST_HELD, Millipage};
+use super::{Answer, Held, Millipage};
 
 type Taken = Result<(), &'static str>;
 
+const MOST_COPIES: &str = "more copies of minipages than a node keeps";
 const OVERLAPS: &str = "a minipage that has bytes in common with another one";
 
 impl Millipage {
@@ -79,6 +80,9 @@ impl Millipage {
         }
         // Nobody has used it, and the first copy is the leader's.
         if number == 1 && self.leads(from) && !self.overlaps(minipage) {
+            if self.held.len() >= self.most_held {
+                return Err(MOST_COPIES);
+            }
             self.holds_unused(minipage);
         }
         let held = self.held.get(&minipage.at).copied();
@@ -160,8 +164,8 @@ impl Millipage {
         if self.overlaps(minipage) {
             return Err(OVERLAPS);
         }
-        if self.held.len() >= MOST_HELD {
-            return Err("more copies of minipages than a node keeps");
+        if self.held.len() >= self.most_held {
+            return Err(MOST_COPIES);
         }
         out.does(MemoryCommand::Install(minipage));
         self.permit(minipage, permission, out);

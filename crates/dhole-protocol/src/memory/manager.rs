@@ -172,13 +172,7 @@ impl Millipage {
             _ => MemoryKind::Gone,
         };
         // It names none: the node may have words for it.
-        let minipage = Minipage { at: 0, bytes: 0 };
-        let message = MemoryMessage {
-            kind,
-            minipage,
-            ..request
-        };
-        self.send(request.asker, message, out);
+        self.reply(request, kind, Minipage::NONE, out);
     }
 
     /// Begins with the next requests for a minipage, as long as none is under way.

@@ -26,6 +26,9 @@ pub struct Minipage {
 }
 
 impl Minipage {
+    /// None: what messages name that are about no minipage.
+    pub(super) const NONE: Minipage = Minipage { at: 0, bytes: 0 };
+
     /// Whether the page of the address is one of the minipage's.
     pub fn covers(&self, address: u64) -> bool {
         (first_of_page(self.at)..self.end_of_pages()).contains(&address)
