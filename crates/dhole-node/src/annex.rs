@@ -58,6 +58,10 @@ pub trait Annex: Any + Send + Sync {
     /// waits for the ends of the others.
     fn program_over(&self);
 
+    /// All nodes have said that their programs have ended, next the annex is dropped. It is not
+    /// called where a node was lost.
+    fn all_have_ended(&self);
+
     /// What the node's threads wait for, for somebody who wonders why nothing happens.
     fn describe(&self) -> String;
 }

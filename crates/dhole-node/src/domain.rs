@@ -80,34 +80,44 @@ impl Domains {
     }
 }
 
-/// How many domains a run of so many nodes has that say this of their leaders, if that can be.
+/// The leaders of the nodes of a run, which say in which domains they are, if all nodes of each say
+/// the same.
 ///
 /// # Errors
 /// In words.
-pub(crate) fn count(leaders: &[NodeId], nodes: usize) -> Result<usize, String> {
-    if leaders.len() != nodes {
-        let named = leaders.len();
-        return Err(format!(
-            "{named} nodes have domains of raw memory, of {nodes}"
-        ));
-    }
-    for (node, leader) in leaders.iter().enumerate() {
-        let of_leader = leaders.get(leader.index());
-        if leader.index() > node || of_leader != Some(leader) {
-            let (node, of_leader) = (NodeId::at(node), of_leader.copied());
-            let theirs = of_leader.map_or_else(String::new, |its| format!(", which names {its}"));
-            return Err(format!(
-                "the nodes do not agree on the domains of raw memory: {node} names {leader} as \
-                 its leader{theirs}"
-            ));
+pub(crate) fn agree(domains: &[Vec<NodeId>]) -> Result<Vec<NodeId>, String> {
+    let mut leaders = Vec::new();
+    for (node, own) in domains.iter().enumerate() {
+        let me = NodeId::at(node);
+        if !own.contains(&me) || !own.is_sorted() {
+            let said = words(own);
+            return Err(format!("{me} says that its domain of raw memory is {said}"));
         }
+        for other in own {
+            let theirs = domains.get(other.index());
+            if theirs != Some(own) {
+                let (said, theirs) = (words(own), theirs.map(|its| words(its)));
+                let theirs = theirs.map_or_else(String::new, |its| format!(", and {other} {its}"));
+                return Err(format!(
+                    "the nodes do not agree on the domains of raw memory: {me} names {said} as \
+                     its own{theirs}"
+                ));
+            }
+        }
+        leaders.push(own[0]);
     }
-    let is_leader = |(node, leader): (usize, &NodeId)| leader.index() == node;
-    Ok(leaders
-        .iter()
-        .enumerate()
-        .filter(|it| is_leader(*it))
-        .count())
+    Ok(leaders)
+}
+
+fn words(nodes: &[NodeId]) -> String {
+    let words: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    words.join(", ")
+}
+
+/// How many domains there are whose nodes have these leaders.
+pub(crate) fn count(leaders: &[NodeId]) -> usize {
+    let all = leaders.iter().enumerate();
+    all.filter(|(node, leader)| leader.index() == *node).count()
 }
 
 #[cfg(test)]
@@ -130,14 +140,27 @@ mod tests {
     }
 
     #[test]
-    fn leaders_lead_themselves_or_the_run_is_refused() {
-        assert_eq!(count(&ids(&[0, 1, 2]), 3), Ok(3));
-        assert_eq!(count(&ids(&[0, 0, 2, 2, 0]), 5), Ok(2));
-        let refused = count(&ids(&[0, 0, 1]), 3).unwrap_err();
-        assert!(refused.ends_with("node 2 names node 1 as its leader, which names node 0"));
-        assert!(count(&ids(&[1, 1]), 2).is_err());
-        assert!(count(&ids(&[0, 7]), 2).is_err());
-        assert!(count(&ids(&[0]), 2).is_err());
+    fn all_nodes_of_a_domain_say_who_is_in_it_or_the_run_is_refused() {
+        let agreed = |all: &[&[u16]]| {
+            let all: Vec<_> = all.iter().map(|nodes| ids(nodes)).collect();
+            agree(&all)
+        };
+        assert_eq!(agreed(&[&[0], &[1], &[2]]), Ok(ids(&[0, 1, 2])));
+        let two: [&[u16]; 5] = [&[0, 1, 4], &[0, 1, 4], &[2, 3], &[2, 3], &[0, 1, 4]];
+        assert_eq!(agreed(&two), Ok(ids(&[0, 0, 2, 2, 0])));
+        assert_eq!(count(&ids(&[0, 0, 2, 2, 0])), 2);
+        // Node 1 does not see node 2, which both others see. All name node 0 as the leader.
+        let refused = agreed(&[&[0, 1, 2], &[0, 1], &[0, 1, 2]]).unwrap_err();
+        let says = "node 0 names node 0, node 1, node 2 as its own, and node 1 node 0, node 1";
+        assert!(refused.ends_with(says), "{refused}");
+        for wrong in [
+            &[&[1_u16] as &[u16], &[1]],
+            &[&[1, 0], &[1, 0]],
+            &[&[0, 7], &[1]],
+        ] {
+            assert!(agreed(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(agreed(&[&[]]).is_err());
     }
 
     #[test]

@@ -90,17 +90,17 @@ pub fn run_nodes(
     }
     let pool = Arc::new(PayloadPool::default());
     let own_domain = domain_of(machine, settings);
-    let leader = match (&own_domain, machine.multiprocess()) {
-        (Ok(Some(domain)), _) => domain.leader(),
-        (_, Some(multiprocess)) => multiprocess.me(),
-        _ => NodeId(0),
+    let of_domain = match (&own_domain, machine.multiprocess()) {
+        (Ok(Some(domain)), _) => domain.nodes.clone(),
+        (_, Some(multiprocess)) => vec![multiprocess.me()],
+        _ => Vec::new(),
     };
     let annexes = own_domain.and_then(|domain| annexes(machine, settings, domain));
     let (cluster, first, leaders) = match machine.multiprocess() {
         Some(multiprocess) => {
             let refused = annexes.as_ref().err().cloned();
             let me = multiprocess.me().index();
-            let met = run_handshake::meet(multiprocess, settings, &pool, refused, leader)?;
+            let met = run_handshake::meet(multiprocess, settings, &pool, refused, of_domain)?;
             (met.0, me, met.1)
         }
         None => {
@@ -117,9 +117,7 @@ pub fn run_nodes(
             )
         }
     };
-    let domains = domain::count(&leaders, nodes);
-    let domains = domains.map_err(|why| StartError::Apart { nodes, why })?;
-    let domains = settings.annex.as_ref().map(|_| domains);
+    let domains = settings.annex.as_ref().map(|_| domain::count(&leaders));
     let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
     let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
     let refused = match machine.multiprocess() {
@@ -242,10 +240,19 @@ pub fn run_nodes(
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
     if let Some(multiprocess) = machine.multiprocess()
-        && let (Some(result), Some(Annexed { node, .. })) = (results.pop().flatten(), all.first())
+        && let (Some(result), Some(Annexed { node, annex, .. })) =
+            (results.pop().flatten(), all.first())
     {
-        let outcome = run_handshake::part(multiprocess, node, &receivers, result, ends)?;
-        return Ok(Outcome { domains, ..outcome });
+        let outcome = run_handshake::part(multiprocess, node, &receivers, result, ends);
+        // Where a node was lost, others may not have come to the end.
+        let have_all = !matches!(outcome, Err(RunError::Lost { .. }));
+        if let Some(annex) = annex.as_ref().filter(|_| have_all) {
+            annex.all_have_ended();
+        }
+        return Ok(Outcome {
+            domains,
+            ..outcome?
+        });
     }
     let (results, lost) = left(settings, &all, results)?;
     let outcome = Outcome::of(first_value(results)?, ends, lost, true);

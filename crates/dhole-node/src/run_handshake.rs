@@ -27,8 +27,8 @@ struct Terms {
     /// The names of what can be shipped.
     shipped: u64,
     ids_left: Range<u64>,
-    /// The leader of its domain.
-    leader: NodeId,
+    /// The nodes of its domain, in their order.
+    domain: Vec<NodeId>,
 }
 
 impl Settings {
@@ -62,7 +62,7 @@ pub(crate) fn meet(
     settings: &Settings,
     pool: &Arc<PayloadPool>,
     refused: Option<StartError>,
-    leader: NodeId,
+    domain: Vec<NodeId>,
 ) -> Result<(Arc<Cluster>, Vec<NodeId>), RunError> {
     let nodes = settings.nodes;
     multiprocess.begins(settings.survive);
@@ -79,7 +79,7 @@ pub(crate) fn meet(
             settings: settings.in_words(),
             shipped: dhole_registry::fingerprint(),
             ids_left: cluster.ids_left(),
-            leader,
+            domain,
         })),
         Err(error) => {
             let words = error.to_string();
@@ -115,12 +115,12 @@ pub(crate) fn meet(
 /// The ids that a run has, if all bring the same settings.
 fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
     let mut wanted: Option<Terms> = None;
-    let mut leaders = Vec::new();
+    let mut domains = Vec::new();
     for (node, brought) in all.iter().enumerate() {
         let node = NodeId::at(node);
-        let terms: Terms = decode_whole(brought)
+        let mut terms: Terms = decode_whole(brought)
             .map_err(|cause| format!("what {node} brings to the run is malformed: {cause}"))?;
-        leaders.push(terms.leader);
+        domains.push(std::mem::take(&mut terms.domain));
         let Some(wanted) = &mut wanted else {
             wanted = Some(terms);
             continue;
@@ -138,7 +138,7 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
         *ours = ours.start.max(theirs.start)..ours.end.min(theirs.end);
     }
     let left = wanted.map_or(0..0, |terms| terms.ids_left);
-    domain::count(&leaders, all.len())?;
+    let leaders = domain::agree(&domains)?;
     Ok(encode(&(Cluster::window_of(left), stamp, leaders)))
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_heap::DomainFile;
 use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
@@ -64,6 +65,8 @@ pub(crate) struct Arena {
     mapped: usize,
     catcher: Catcher,
     file: Object,
+    /// The file of a domain that this node leads is cleared when this is dropped.
+    clears_file: AtomicBool,
 }
 
 /// A memory object.
@@ -115,9 +118,10 @@ impl Drop for Arena {
             // (destructors of the program) finds memory there, and zeros in it.
             unsafe { libc::mmap(at, range.len(), protection, flags, -1, 0) };
         }
-        // The programs of all nodes have ended, or their nodes are lost, before any of them gives
-        // its memory up. The next run finds zeros.
-        if let Object::Domain(file, true) = &self.file {
+        // The next run finds zeros. After a loss there is none, and other nodes may use the memory.
+        if let Object::Domain(file, true) = &self.file
+            && self.clears_file.load(Ordering::Relaxed)
+        {
             file.clear();
         }
     }
@@ -177,6 +181,7 @@ impl Arena {
             mapped,
             catcher,
             file,
+            clears_file: AtomicBool::new(false),
         };
         for view in 0..with_privileged {
             arena.map(view)?;
@@ -288,6 +293,11 @@ impl Arena {
             before = end;
         }
         None
+    }
+
+    /// The programs of all nodes have ended: none uses the memory any more.
+    pub fn clears_file(&self) {
+        self.clears_file.store(true, Ordering::Relaxed);
     }
 
     fn all_bytes(&self) -> usize {

@@ -403,6 +403,10 @@ impl Annex for NodeMemory {
         }
         for line in self.memory.sync.describe() {
             let _infallible = write!(text, "\n{line}");
+    fn all_have_ended(&self) {
+        self.memory.arena.clears_file();
+    }
+
         }
         text
     }
