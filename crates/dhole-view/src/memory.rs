@@ -17,8 +17,9 @@ use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexSte
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, MemoryMessage,
-    MemoryOperation, Millipage, MinipageRefusal, MinipageRun, Permission, RequestState,
+    Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind,
+    MemoryMessage, MemoryOperation, Millipage, MinipageRefusal, MinipageRun, Permission,
+    RequestState,
 };
 
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
@@ -26,8 +27,8 @@ use crate::arena::{Arena, Object, Placed};
 use crate::catcher::{Catcher, CatcherKind, Protection};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::domain_holds::DomainHolds;
-use crate::fault::{self, Faults, Registration};
 use crate::domain_locks::RunLocks;
+use crate::fault::{self, Faults, Registration};
 use crate::node_sync::NodeSync;
 use crate::settings::MemorySettings;
 use crate::sites::{Sites, shortened};
@@ -130,6 +131,7 @@ impl Inside {
 
 /// Carries the effects of the machine out.
 pub(crate) struct Effects<'a, 'o> {
+    node: NodeId,
     sites: &'a Mutex<Sites>,
     /// Where the thread frees a minipage, if it does.
     frees_at: Option<&'static Location<'static>>,
@@ -150,10 +152,7 @@ impl MemoryEffects for Effects<'_, '_> {
             MemoryCommand::Send { to, mut message } if message.has_words() => {
                 let words = match message.kind {
                     MemoryKind::Gone => known(self.sites, message.address).unwrap_or_default(),
-                    _ => self
-                        .frees_at
-                        .map(|site| shortened(site.to_string()))
-                        .unwrap_or_default(),
+                    _ => self.frees(message.address).unwrap_or_default(),
                 };
                 message.minipage.bytes = words.len() as u32;
                 let gather = |into: &mut Vec<u8>| into.extend_from_slice(words.as_bytes());
@@ -194,6 +193,15 @@ impl MemoryEffects for Effects<'_, '_> {
 }
 
 impl Effects<'_, '_> {
+    /// Which node frees the minipage at an address, and where: this one, or one of its domain.
+    fn frees(&self, address: u64) -> Option<String> {
+        if let Some(site) = self.frees_at {
+            return Some(freed_by(self.node, site));
+        }
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        sites.frees(address).cloned()
+    }
+
     /// From here on all threads may do this with pages of a view.
     fn protect(&mut self, pages: Range<u64>, permission: Permission) {
         let protection = match permission {
@@ -208,6 +216,11 @@ impl Effects<'_, '_> {
             self.failed = Some(ProtocolError::MinipageProtection { at, cause });
         }
     }
+}
+
+/// A node frees a minipage at a place in the program, in words.
+fn freed_by(node: NodeId, site: &Location<'_>) -> String {
+    shortened(format!("{node} at {site}"))
 }
 
 /// What is known of the allocation at an address.
@@ -273,6 +286,7 @@ impl NodeMemory {
             }
         };
         let file = domain.as_ref().map(|domain| &*domain.file);
+        let locks = file.filter(|_| is_whole).map(RunLocks::map).transpose()?;
         let mut memory = Box::new(Memory {
             node,
             is_placed: placed.base.is_some(),
@@ -286,7 +300,6 @@ impl NodeMemory {
             inside: Mutex::new(inside),
         });
         let globals = &placed.globals;
-        let locks = file.filter(|_| is_whole).map(RunLocks::map).transpose()?;
         let is_first = node.index() == 0;
         let pages = placed.globals_bytes() as u64 / MINIPAGE_PAGE;
         if is_first && pages > 0 {
@@ -349,14 +362,16 @@ impl Annex for NodeMemory {
         let mut inside = memory.lock();
         let mut effects = memory.effects(payload, out);
         let machine = &mut inside.machine;
-        machine.deliver(from, message, payload.len(), &mut effects)?;
-        if message.has_words() && !payload.is_empty() {
+        // Before the step, which may pass the words on. There are no more than there may be.
+        if message.has_words() && (1..=MOST_WORDS as usize).contains(&payload.len()) {
             let mut sites = memory.sites();
+            let manages = machine.manager_of(message.address) == Some(memory.node);
             match message.kind {
                 MemoryKind::Gone => sites.heard(message.address, payload),
-                _ => sites.freed(message.address, from, payload),
+                _ => sites.asked_to_free(message.address, payload, manages),
             }
         }
+        machine.deliver(from, message, payload.len(), &mut effects)?;
         effects.failed.map_or(Ok(()), Err)
     }
 
@@ -388,6 +403,10 @@ impl Annex for NodeMemory {
         self.memory.ends_starts();
     }
 
+    fn all_have_ended(&self) {
+        self.memory.arena.clears_file();
+    }
+
     fn describe(&self) -> String {
         // Not waited for: whoever asks wonders why nothing happens.
         let Ok(inside) = self.memory.inside.try_lock() else {
@@ -403,10 +422,6 @@ impl Annex for NodeMemory {
         }
         for line in self.memory.sync.describe() {
             let _infallible = write!(text, "\n{line}");
-    fn all_have_ended(&self) {
-        self.memory.arena.clears_file();
-    }
-
         }
         text
     }
@@ -567,8 +582,7 @@ impl Memory {
         });
         waited?;
         if freed && failed.is_none() {
-            let words = site.to_string();
-            self.sites().freed(address, self.node, words.as_bytes());
+            self.sites().freed(address, freed_by(self.node, site));
         }
         failed.map_or(Ok(freed), |cause| Err(MemoryWaitError::Refused(cause)))
     }
@@ -579,6 +593,7 @@ impl Memory {
         out: &'a mut AnnexOutbox<'o>,
     ) -> Effects<'a, 'o> {
         Effects {
+            node: self.node,
             sites: &self.sites,
             frees_at: None,
             arena: &self.arena,

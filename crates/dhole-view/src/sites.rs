@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use dhole_model::NodeId;
 use dhole_protocol::memory::{MINIPAGE_PAGE, MOST_WORDS, MinipageRun, VIEW_BITS};
 
 /// Words of so many pages are kept.
@@ -26,7 +25,8 @@ struct Allocation {
 pub(crate) struct Sites {
     /// By the address of their first page, in each of their views.
     allocated: BTreeMap<u64, Allocation>,
-    /// By page: where a minipage that this node manages was freed, in words.
+    /// By page: which node frees a minipage, and where, in words. Those that this node does not
+    /// manage another node of its domain frees: the words go to the manager.
     freed: BTreeMap<u64, String>,
     /// By page: the words of the manager, where this node was told that nothing is there.
     heard: BTreeMap<u64, String>,
@@ -51,9 +51,17 @@ impl Sites {
         let all = run.count.div_ceil(on_page) * pages * MINIPAGE_PAGE;
         for view in 0..on_page.min(run.count) {
             let first = page_of(run.at) + (view << VIEW_BITS);
-            self.freed.remove(&first);
+            let end = first + all;
+            let forgotten: Vec<u64> = self
+                .freed
+                .range(first..end)
+                .map(|(page, _)| *page)
+                .collect();
+            forgotten
+                .iter()
+                .for_each(|page| _ = self.freed.remove(page));
             let allocation = Allocation {
-                end: first + all,
+                end,
                 count: run.count,
                 bytes: run.bytes,
                 site,
@@ -62,10 +70,24 @@ impl Sites {
         }
     }
 
-    /// A node frees the minipage at an address, of which it has words.
-    pub fn freed(&mut self, address: u64, node: NodeId, words: &[u8]) {
-        let at = String::from_utf8_lossy(words);
-        keep(&mut self.freed, address, format!("freed by {node} at {at}"));
+    /// The minipage at an address was freed, in these words: by this node, its manager.
+    pub fn freed(&mut self, address: u64, words: String) {
+        keep(&mut self.freed, address, words);
+    }
+
+    /// Another node wants to free the minipage at an address. Of several requests the manager
+    /// carries the first out, whose words it keeps; a node that passes them on keeps the last.
+    pub fn asked_to_free(&mut self, address: u64, words: &[u8], manages: bool) {
+        if manages && self.freed.contains_key(&page_of(address)) {
+            return;
+        }
+        let words = String::from_utf8_lossy(words).into_owned();
+        keep(&mut self.freed, address, words);
+    }
+
+    /// The words of the node that wants to free the minipage at an address.
+    pub fn frees(&self, address: u64) -> Option<&String> {
+        self.freed.get(&page_of(address))
     }
 
     /// The manager says that nothing is at an address, with its words.
@@ -87,7 +109,7 @@ impl Sites {
         } = allocation;
         let mut words = format!("allocated at {site} ({count} x {bytes} bytes)");
         if let Some(freed) = self.freed.get(&page) {
-            words = format!("{words}, {freed}");
+            words = format!("{words}, freed by {freed}");
         }
         Some(shortened(words))
     }
@@ -133,9 +155,23 @@ mod tests {
         assert!(words(&sites, 4096 * 8).contains("2 x 9000 bytes"));
         assert_eq!(sites.words(4096 * 9), None);
         assert_eq!(sites.words(second * 2 + 4096), None);
-        sites.freed(second + 256, NodeId(3), b"some.rs:7:1");
+        sites.asked_to_free(second + 256, b"node 3 at some.rs:7:1", true);
+        // A second request comes to nothing.
+        sites.asked_to_free(second + 256, b"node 4 at other.rs:7:1", true);
         assert!(words(&sites, second + 256).ends_with(", freed by node 3 at some.rs:7:1"));
         assert!(!words(&sites, second + 4096).contains("freed"));
+        sites.freed(second + 4096, "node 0 at own.rs:7:1".to_owned());
+        // Both pages are allocated again.
+        sites.allocated(&run(0, 256, 2, 5), site);
+        assert!(!words(&sites, second + 256).contains("freed"));
+        assert!(!words(&sites, second + 4096).contains("freed"));
+        // A node that passes a request on has the words of the last.
+        sites.asked_to_free(0, b"node 1 at a.rs:1:1", false);
+        sites.asked_to_free(0, b"node 2 at b.rs:1:1", false);
+        assert_eq!(
+            sites.frees(8).map(String::as_str),
+            Some("node 2 at b.rs:1:1")
+        );
         assert_eq!(shortened("\u{e4}".repeat(400)).len(), 512);
     }
 }

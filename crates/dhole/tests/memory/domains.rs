@@ -290,6 +290,76 @@ fn a_row_is_freed_once_for_all_nodes_of_a_domain() {
     assert!(said[0].ends_with("; 1\""), "{said:?}");
 }
 
+/// The last node frees a row of node 0's, and all hear where. Then all free one at once, in turns.
+pub fn frees_by_members(w: &mut Worker<'_>) -> Result<String> {
+    let (me, last) = (w.node().index(), w.nodes() - 1);
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 20, 8)?))?;
+    if me == last {
+        rows.row(0).free(w)?;
+    }
+    w.barrier()?;
+    let words = rows.row(0).free(w).expect_err("it was freed").to_string();
+    let freed = format!("freed by node {last} at crates/dhole/tests/memory/domains.rs:");
+    let is_named = words.contains(&freed);
+    let mut counts = Vec::new();
+    for row in 1..20 {
+        w.barrier()?;
+        let freed = rows.row(row).free(w).is_ok();
+        counts.extend(w.reduce(u64::from(freed), |one, other| one + other)?);
+    }
+    let named = w.reduce(u64::from(is_named), |one, other| one + other)?;
+    let once = counts.iter().filter(|count| **count == 1).count();
+    Ok(format!("{named:?} {once}: {words}"))
+}
+
+#[test]
+fn a_free_by_a_node_of_a_domain_is_one_node_s_and_names_it() {
+    for (nodes, domains) in [(4, "2"), (3, "host"), (3, "node")] {
+        let said = said(nodes, "frees by members", "shm", domains);
+        let expected = format!("value \"Some({nodes}) 19: ");
+        assert!(said[0].starts_with(&expected), "{domains}: {said:?}");
+    }
+}
+
+/// A node holds a row while another one is lost, and the leader comes to the end of the run.
+pub fn holds_through_a_loss(w: &mut Worker<'_>) -> Result<()> {
+    let row = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 1, 64)?.row(0)))?;
+    w.barrier()?;
+    crate::killed::dies_soon(w);
+    if w.node().index() == 1 {
+        let is_whole = row.write(w, |row| {
+            row.fill(7);
+            // The others have ended long before.
+            (0..200).all(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                std::hint::black_box(&*row)
+                    .iter()
+                    .all(|number| *number == 7)
+            })
+        })?;
+        println!("=> whole {is_whole}");
+    }
+    loop {
+        w.pause()?;
+    }
+}
+
+#[test]
+fn a_row_that_is_held_stays_when_a_node_is_lost() {
+    let also = |_| {
+        let said = [
+            ("DHOLE_TRANSPORT", "shm".to_owned()),
+            (DOMAINS, "host".to_owned()),
+            (crate::killed::VICTIM, "2 2000".to_owned()),
+        ];
+        said.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    };
+    let ended = cluster::run_with(3, "holds through a loss", also);
+    assert_eq!(ended[0].code, Some(1), "{}", ended[0].all);
+    let said = &ended[1].said;
+    assert!(said.iter().any(|line| line == "whole true"), "{said:?}");
+}
+
 /// Waits for a store that never comes.
 pub fn spins(w: &mut Worker<'_>) -> Result<()> {
     let cell = w.once(|w| Ok(memory::alloc::<u64>(w)?))?;

@@ -30,6 +30,8 @@ pub fn run(name: &str) -> i32 {
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),
+        "frees by members" => says(domains::frees_by_members),
+        "holds through a loss" => says(domains::holds_through_a_loss),
         "shares" => ends(domains::shares()),
         "stale" => ends(domains::stale()),
         "groups" => ends(domains::groups()),
