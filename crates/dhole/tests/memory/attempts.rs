@@ -1,6 +1,8 @@
 //! Accesses that are tried return an error where they cannot be made, and the program goes on.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use dhole::memory::{
     self, MemoryAccessError, MemoryAccessFailure, MemoryError, SharedRow, SharedRows, TryAccess,
@@ -82,26 +84,39 @@ fn a_raw_pointer_leads_to_the_same_numbers() {
     }
 }
 
+/// What a run comes to, which would wait for ever if what it tests were broken.
+fn within_limit<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
+    // No run here takes a hundredth of it.
+    const LONGEST: Duration = Duration::from_secs(60);
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(run()));
+    let ended = ended.recv_timeout(LONGEST);
+    ended.unwrap_or_else(|why| panic!("the run has not ended after {LONGEST:?}: {why}"))
+}
+
 #[test]
 fn an_access_that_would_wait_where_memory_is_held_is_an_error() {
-    let run = config(2).run(|w| {
-        let rows: SharedRows<u64> = w.once(|w| Ok(memory::alloc_rows(w, 2, 4)?))?;
-        let mut words = String::new();
-        if w.node().index() == 1 {
-            let other = &rows.row(1).cells(w)[0];
-            let tried = rows.row(0).try_with(w, |_| other.try_load(Relaxed))?;
-            words = tried.unwrap_err().to_string();
-            // It may be made now.
-            assert_eq!(other.try_load(Relaxed)?, 0);
-        }
-        w.barrier()?;
-        if w.node().index() == 0 {
-            // What was asked for in the closure was acknowledged.
-            rows.row(1).cells(w)[0].store(1, Relaxed);
-        }
-        w.barrier()?;
-        Ok(w.reduce(words, |one, other| one + &other)?)
-    });
+    let runs = || {
+        config(2).run(|w| {
+            let rows: SharedRows<u64> = w.once(|w| Ok(memory::alloc_rows(w, 2, 4)?))?;
+            let mut words = String::new();
+            if w.node().index() == 1 {
+                let other = &rows.row(1).cells(w)[0];
+                let tried = rows.row(0).try_with(w, |_| other.try_load(Relaxed))?;
+                words = tried.unwrap_err().to_string();
+                // It may be made now.
+                assert_eq!(other.try_load(Relaxed)?, 0);
+            }
+            w.barrier()?;
+            if w.node().index() == 0 {
+                // What was asked for in the closure was acknowledged.
+                rows.row(1).cells(w)[0].store(1, Relaxed);
+            }
+            w.barrier()?;
+            Ok(w.reduce(words, |one, other| one + &other)?)
+        })
+    };
+    let run = within_limit(runs);
     let words = run.expect("a run").value.expect("node 0's");
     assert!(words.contains("holds memory"), "{words}");
     assert!(words.contains("on node 1"), "{words}");
