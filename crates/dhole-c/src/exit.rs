@@ -9,10 +9,10 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dhole::NodeId;
-use dhole::memory::threads;
+use dhole::memory::{sync, threads};
 
 use crate::ending::{self, end_process};
 use crate::failure;
@@ -76,6 +76,9 @@ fn on_all_nodes(entry: u64, argument: u64) -> u64 {
 /// How often a program that ends looks whether other threads run, which may be about to end.
 const LOOKS: u32 = 20;
 const LOOKS_AGAIN: Duration = Duration::from_millis(2);
+/// How long at most a process that ends takes messages, until another one has heard that it is to
+/// end.
+const LEAVES: Duration = Duration::from_secs(1);
 /// How often at the least a `main` that has called `pthread_exit` looks.
 const LOOKS_SELDOM: Duration = Duration::from_millis(500);
 
@@ -100,7 +103,16 @@ fn end_run(code: c_int) -> ! {
             let _ended = threads::start(node, entry::END, argument);
         }
     }
+    // What was sent may not have left this process yet. The run ends when another one has ended.
+    let began = Instant::now();
+    while has_others() && sync::pause().is_ok() && began.elapsed() < LEAVES {
+        std::thread::sleep(LOOKS_AGAIN);
+    }
     end_process(code)
+}
+
+fn has_others() -> bool {
+    threads::nodes().is_ok_and(|nodes| nodes > 1)
 }
 
 fn run_at_exit(mut code: c_int) -> c_int {

@@ -102,6 +102,11 @@ pub(crate) fn over() {
     OVER.store(true, Ordering::Release);
 }
 
+/// Whether the run is on in this process: not before it, nor after it, nor in a child of `fork`.
+pub(crate) fn is_on() -> bool {
+    memory().is_some()
+}
+
 /// The node and its memory, while the run is on.
 fn memory() -> Option<&'static (usize, RawMemory<'static>)> {
     match OVER.load(Ordering::Acquire) {

@@ -14,7 +14,7 @@ use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::failure::{fatal, set_errno};
 use crate::site;
-use crate::sync::{key, must};
+use crate::sync::{is_alone, key, must};
 use crate::threads::{Entry, next_node, start};
 
 thread_local! {
@@ -117,7 +117,8 @@ unsafe fn kind(mutex: *const c_void) -> c_int {
 /// The pointer is a mutex.
 pub(crate) unsafe fn lock(mutex: *const c_void, caller: usize) -> c_int {
     match sync::lock_from(key(mutex), || site::of(caller)) {
-        Ok(()) | Err(ThreadError::NoNode) => 0,
+        Ok(()) => 0,
+        Err(why) if is_alone(&why) => 0,
         // SAFETY: the caller's.
         Err(ThreadError::Sync(ThreadRefusal::Held(_))) => unsafe { lock_again(mutex, caller) },
         Err(why) => fatal(&format!("locking {mutex:p} at {caller:#x}: {why}")),
@@ -153,7 +154,8 @@ pub(crate) fn unlock(mutex: *const c_void) -> c_int {
         return 0;
     }
     match sync::unlock(key(mutex)) {
-        Ok(()) | Err(ThreadError::NoNode) => 0,
+        Ok(()) => 0,
+        Err(why) if is_alone(&why) => 0,
         Err(ThreadError::Sync(ThreadRefusal::NotHeld(_))) => libc::EPERM,
         Err(why) => fatal(&format!("unlocking {mutex:p}: {why}")),
     }
@@ -163,14 +165,16 @@ pub(crate) fn unlock(mutex: *const c_void) -> c_int {
 /// The pointer is a mutex.
 pub(crate) unsafe fn try_lock(mutex: *const c_void) -> c_int {
     match sync::try_lock(key(mutex), site::UNKNOWN) {
-        Ok(true) | Err(ThreadError::NoNode) => 0,
-        Ok(false) => libc::EBUSY,
+        Ok(true) => 0,
         // SAFETY: the caller's.
-        Err(ThreadError::Sync(ThreadRefusal::Held(_))) => match unsafe { kind(mutex) } {
+        Ok(false) => match unsafe { kind(mutex) } {
             // SAFETY: as above.
-            libc::PTHREAD_MUTEX_RECURSIVE => unsafe { lock_again(mutex, 0) },
+            libc::PTHREAD_MUTEX_RECURSIVE if sync::holds(key(mutex)) == Ok(true) => unsafe {
+                lock_again(mutex, 0)
+            },
             _ => libc::EBUSY,
         },
+        Err(why) if is_alone(&why) => 0,
         Err(why) => fatal(&format!("trying to lock {mutex:p}: {why}")),
     }
 }
@@ -226,7 +230,8 @@ pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) ->
 pub extern "C" fn dh_pthread_spin_trylock(lock: *mut c_void) -> c_int {
     match sync::try_lock(key(lock), site::UNKNOWN) {
         Ok(true) => 0,
-        Ok(false) | Err(ThreadError::Sync(ThreadRefusal::Held(_))) => libc::EBUSY,
+        Ok(false) => libc::EBUSY,
+        Err(why) if is_alone(&why) => 0,
         Err(why) => fatal(&format!("trying to lock {lock:p}: {why}")),
     }
 }

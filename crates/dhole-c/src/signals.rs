@@ -1,6 +1,7 @@
 //! Calls about signals: those by which faults of shared memory come stay open and dhole's, and
 //! what a call of the system reads or writes goes through a private copy.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use libc::{sigaction, sigset_t};
 
 use crate::failure::refused;
+use crate::{heap, stacks};
 
 /// Whether faults come by SIGSEGV, too: where the system refuses `userfaultfd`.
 static TAKES_SEGV: AtomicBool = AtomicBool::new(false);
@@ -102,6 +104,66 @@ pub unsafe extern "C" fn dh_sigwait(set: *const sigset_t, into: *mut c_int) -> c
         }
         done
     }
+}
+
+/// `sigaltstack`. A stack in shared memory is replaced by a private one: the system writes there
+/// when it raises a signal. Where the program's stacks are shared, faults of theirs are handled on
+/// an alternate stack that is dhole's, and the program gives none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigaltstack(
+    new: *const libc::stack_t,
+    old: *mut libc::stack_t,
+) -> c_int {
+    let mut before = MaybeUninit::<libc::stack_t>::zeroed();
+    // SAFETY: the caller's, here and below: stacks, or null; the copies are this function's own.
+    let mut own = (!new.is_null()).then(|| unsafe { new.read() });
+    if let Some(own) = own.as_mut() {
+        if stacks::is_wanted() {
+            let why = "giving an alternate stack: faults of shared stacks are handled on dhole's";
+            refused(&why, libc::EPERM);
+            return -1;
+        }
+        let is_used = own.ss_flags & libc::SS_DISABLE == 0;
+        if is_used && heap::is_shared(own.ss_sp, own.ss_size) {
+            let Some(private) = private_stack(own.ss_size) else {
+                refused(
+                    &"giving an alternate stack: no memory for a private one",
+                    libc::ENOMEM,
+                );
+                return -1;
+            };
+            own.ss_sp = private;
+        }
+    }
+    // SAFETY: as above.
+    unsafe {
+        let given = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let done = libc::sigaltstack(given, before.as_mut_ptr());
+        if done == 0 && !old.is_null() {
+            old.write(before.assume_init());
+        }
+        done
+    }
+}
+
+/// A private stack of this thread, which it keeps: a handler may run on it at any time.
+fn private_stack(bytes: usize) -> Option<*mut c_void> {
+    thread_local! {
+        static STACK: Cell<(usize, *mut c_void)> = const { Cell::new((0, std::ptr::null_mut())) };
+    }
+    let (has, at) = STACK.get();
+    if has >= bytes {
+        return Some(at);
+    }
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
+    // SAFETY: at an address of the system's choice, so it touches nothing else.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    STACK.set((bytes, at));
+    Some(at)
 }
 
 /// Whether a signal is dhole's: -1 with words then.

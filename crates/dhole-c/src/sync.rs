@@ -11,6 +11,7 @@ use dhole::memory::sync;
 use dhole::memory::threads::ThreadError;
 
 use crate::failure::{fatal, refused};
+use crate::heap;
 
 /// Files that the program names, each kept once.
 static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -60,7 +61,13 @@ fn code(done: Result<(), ThreadError>, doing: &str, at: *const c_void) -> c_int 
     }
 }
 
-/// What a call brings a process that is alone, such as a child of `fork`: nothing waits there.
+/// Whether a call came to nothing because its process is alone: before the run, after it, or in a
+/// child of `fork`. While the run is on, a thread that is none of dhole's is a mistake.
+pub(crate) fn is_alone(why: &ThreadError) -> bool {
+    *why == ThreadError::NoNode && !heap::is_on()
+}
+
+/// What a call brings a process that is alone: nothing waits there.
 pub(crate) trait Alone {
     const ALONE: Self;
 }
@@ -80,7 +87,7 @@ pub(crate) fn must<T: Alone>(
     at: *const c_void,
 ) -> T {
     match done {
-        Err(ThreadError::NoNode) => T::ALONE,
+        Err(why) if is_alone(&why) => T::ALONE,
         done => done.unwrap_or_else(|why| fatal(&format!("{doing} {at:p}: {why}"))),
     }
 }

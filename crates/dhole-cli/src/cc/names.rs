@@ -20,7 +20,8 @@ const RENAMED: &str = "\
     sem_timedwait sched_yield \
     sem_clockwait pthread_mutex_clocklock pthread_cond_clockwait pthread_rwlock_timedrdlock \
     pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock \
-    pthread_sigmask sigprocmask sigsuspend sigwait sigaction signal nanosleep \
+    pthread_sigmask sigprocmask sigsuspend sigwait sigaction sigaltstack signal \
+    nanosleep \
     thrd_create thrd_join thrd_exit mtx_lock mtx_trylock mtx_timedlock mtx_unlock cnd_wait \
     cnd_timedwait cnd_signal cnd_broadcast call_once tss_create tss_set \
     tss_get tss_delete thrd_detach thrd_current thrd_yield \

@@ -50,6 +50,21 @@ static void on_usr1(int s) { seen = s; }
 static void *aborts(void *p) { (void)p; abort(); }
 static void said(const char *w) { write(2, "told: ", 6); write(2, w, strlen(w));
     write(2, "\n", 1); }
+static void leaves(const char *w) { said(w); exit(9); }
+static char alternate[65536];
+static void on_alternate(int s) { char here; (void)s;
+    seen = &here < alternate || &here >= alternate + sizeof alternate; }
+static void *at_alternate(void *p) {
+    stack_t own, old; struct sigaction act;
+    (void)p; memset(&own, 0, sizeof own); memset(&act, 0, sizeof act);
+    own.ss_sp = alternate; own.ss_size = sizeof alternate;
+    if (sigaltstack(&own, 0) != 0) { printf("%s\n", dh_error()); return 0; }
+    act.sa_handler = on_alternate; act.sa_flags = SA_ONSTACK;
+    sigaction(SIGUSR1, &act, 0); raise(SIGUSR1);
+    sigaltstack(0, &old);
+    printf("private %d of %d\n", (int)seen, (int)(old.ss_size == sizeof alternate));
+    return 0;
+}
 static void gone(void) { printf("at exit %d\n", counter); }
 int main(int argc, char **argv) {
     pthread_t t, u;
@@ -103,6 +118,33 @@ int main(int argc, char **argv) {
         printf("%d %d ", seen == SIGUSR1, sigaction(SIGBUS, &act, 0));
         printf("%s\n", dh_error()); printf("%d\n", signal(SIGUSR2, on_usr1) == SIG_DFL); }
     else if (!strcmp(what, "abort")) { pthread_create(&t, 0, aborts, 0); pthread_join(t, 0); }
+    else if (!strcmp(what, "leaves")) {
+        dh_on_error(leaves); printf("before\n");
+        pthread_mutex_lock(&a); pthread_mutex_lock(&a);
+    }
+    else if (!strcmp(what, "alternate")) {
+        pthread_create(&t, 0, at_alternate, 0); pthread_join(t, 0); at_alternate(0);
+    }
+    else if (!strcmp(what, "recursive")) {
+        pthread_mutexattr_t kind; pthread_mutex_t m; int tried[4];
+        pthread_mutexattr_init(&kind); pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+        pthread_mutex_init(&m, &kind);
+        tried[0] = pthread_mutex_trylock(&m); tried[1] = pthread_mutex_trylock(&m);
+        tried[2] = pthread_mutex_lock(&m);
+        pthread_mutex_unlock(&m); pthread_mutex_unlock(&m); pthread_mutex_unlock(&m);
+        tried[3] = pthread_mutex_unlock(&m);
+        printf("tried %d %d %d %d\n", tried[0], tried[1], tried[2], tried[3] == EPERM);
+    }
+    else if (!strcmp(what, "locksinchild")) {
+        int st; pid_t c; pthread_mutex_lock(&b); fflush(stdout);
+        if ((c = fork()) == 0) {
+            /* The parent has one of them. Nothing waits here. */
+            pthread_mutex_lock(&a); pthread_mutex_lock(&b); pthread_mutex_unlock(&b);
+            _exit(pthread_mutex_trylock(&a) + 3);
+        }
+        waitpid(c, &st, 0);
+        printf("child %d parent %d\n", WEXITSTATUS(st), pthread_mutex_trylock(&a));
+    }
     else if (!strcmp(what, "twice")) { char *volatile p = malloc(100); free(p); free(p); }
     else if (!strcmp(what, "stack")) { char x[64]; char *volatile p = x; free(p); }
     else if (!strcmp(what, "const")) { char *volatile p = (char *)"abc"; free(p); }

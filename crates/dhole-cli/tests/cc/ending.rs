@@ -12,6 +12,12 @@ fn programs() -> [&'static Path; 2] {
     [0, 1].map(|kind| built(&BUILT[kind], "ending", options[kind]))
 }
 
+/// Both, where nodes have memory of their own, and where it is one.
+fn both_domains() -> impl Iterator<Item = (&'static Path, &'static str)> {
+    let domains = ["node", "host"].into_iter();
+    domains.flat_map(|domains| programs().map(|program| (program, domains)))
+}
+
 /// A case ends with this exit code, these lines on standard output, and these words on standard
 /// error.
 #[track_caller]
@@ -69,6 +75,40 @@ fn signals_of_faults_stay_open_and_dhole_s() {
 fn a_child_of_fork_allocates_exits_executes_and_returns() {
     let expected = ["child 7", "exec 0", "from exec", "late 1", "return 6"];
     ends("fork", 0, &expected, &[]);
+}
+
+#[test]
+fn locks_do_nothing_in_a_child_of_fork() {
+    for (program, domains) in both_domains() {
+        let output = checked(run_in(domains, program, 2, &["locksinchild"]));
+        assert_eq!(lines(&output), ["child 3 parent 0"], "{domains}");
+    }
+}
+
+#[test]
+fn a_thread_locks_a_recursive_mutex_again_also_by_trying() {
+    for (program, domains) in both_domains() {
+        let output = checked(run_in(domains, program, 2, &["recursive"]));
+        assert_eq!(lines(&output), ["tried 0 0 0 1"], "{domains}");
+    }
+}
+
+#[test]
+fn exit_within_the_function_that_hears_of_a_mistake_ends_the_run() {
+    let words = ["told: locking 0x", "this thread has locked it already"];
+    ends("leaves", 9, &["before"], &words);
+}
+
+#[test]
+fn an_alternate_stack_in_shared_memory_becomes_a_private_one() {
+    let [private, shared] = programs();
+    for domains in ["node", "host"] {
+        let output = checked(run_in(domains, private, 2, &["alternate"]));
+        assert_eq!(lines(&output), ["private 1 of 1"; 2], "{domains}");
+        let output = checked(run_in(domains, shared, 2, &["alternate"]));
+        let refused = "giving an alternate stack: faults of shared stacks are handled on dhole's";
+        assert_eq!(lines(&output), [refused; 2], "{domains}");
+    }
 }
 
 #[test]
