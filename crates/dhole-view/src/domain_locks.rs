@@ -6,19 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dhole_heap::{DomainFile, DomainLocks, LockAttempt};
-use dhole_model::CallSite;
-use dhole_node::AnnexStep;
 use dhole_protocol::memory::sync::{SharedLocks, ThreadId, ThreadRefusal};
 
-use crate::here::Here;
 use crate::page_words::LOCKS_AT;
-use crate::thread_error::ThreadError;
-use crate::waiters::WaitsFor;
-
-/// A thread looks so often whether another one releases a lock, before it sleeps.
-const SPINS: u32 = 100;
-/// After so long a thread that sleeps looks whether the run has ended, and why it waits.
-const SLEEP: Duration = Duration::from_millis(5);
 
 /// The locks of a domain, which is the whole run.
 #[derive(Clone, Debug)]
@@ -59,115 +49,56 @@ impl RunLocks {
 
     /// A thread releases a lock.
     #[inline]
-    pub fn unlock(&self, thread: ThreadId, key: u64) -> Result<(), ThreadError> {
+    pub fn unlock(&self, thread: ThreadId, key: u64) -> Result<(), ThreadRefusal> {
         match self.0.release(key, thread.0) {
             true => Ok(()),
-            false => Err(ThreadRefusal::NotHeld(key).into()),
+            false => Err(ThreadRefusal::NotHeld(key)),
         }
     }
 
-    /// A thread takes a lock if it is free; whether it did.
-    pub fn try_lock(&self, here: &Here, key: u64) -> Result<bool, ThreadError> {
-        loop {
-            match self.0.take(key, here.body.thread.0, false) {
-                LockAttempt::Taken => return Ok(true),
-                LockAttempt::Own | LockAttempt::Busy => return Ok(false),
-                LockAttempt::Full => return Err(full()),
-                LockAttempt::Adding => here.body.look()?,
-            }
+    /// Whether a thread takes a lock now; `None` where that cannot be said in this moment.
+    pub fn tries(&self, thread: ThreadId, key: u64) -> Result<Option<bool>, ThreadRefusal> {
+        match self.0.take(key, thread.0, false) {
+            LockAttempt::Taken => Ok(Some(true)),
+            LockAttempt::Own | LockAttempt::Busy => Ok(Some(false)),
+            LockAttempt::Adding => Ok(None),
+            LockAttempt::Full => Err(full()),
         }
     }
 
-    /// A thread takes a lock, and waits until no other thread has it.
+    /// Whether a thread takes a lock now, for which it may have slept.
     #[inline]
-    pub fn lock(
+    pub fn takes(
         &self,
-        here: &Here,
+        thread: ThreadId,
         key: u64,
-        site: impl FnOnce() -> CallSite,
-    ) -> Result<(), ThreadError> {
-        let thread = here.body.thread;
-        if self.takes(thread, key)? {
-            return Ok(());
+        has_slept: bool,
+    ) -> Result<bool, ThreadRefusal> {
+        match self.0.take(key, thread.0, has_slept) {
+            LockAttempt::Taken => Ok(true),
+            LockAttempt::Busy | LockAttempt::Adding => Ok(false),
+            LockAttempt::Own => Err(ThreadRefusal::Held(key)),
+            LockAttempt::Full => Err(full()),
         }
-        for _ in 0..SPINS {
-            if self.0.may_take(key) && self.takes(thread, key)? {
-                return Ok(());
-            }
-            std::hint::spin_loop();
-        }
-        self.wait(here, key, site())
     }
 
-    /// Whether a thread has taken a lock.
-    #[inline]
-    fn takes(&self, thread: ThreadId, key: u64) -> Result<bool, ThreadError> {
-        taken(key, self.0.take(key, thread.0, false))
+    /// Whether a lock seems to be free.
+    pub fn may_take(&self, key: u64) -> bool {
+        self.0.may_take(key)
     }
 
-    #[cold]
-    fn wait(&self, here: &Here, key: u64, site: CallSite) -> Result<(), ThreadError> {
-        let (sync, thread) = (&here.memory().sync, here.body.thread);
-        here.tell(|machine, _| machine.wait_for_shared(thread, key, site))?;
-        let waited = self.wait_until_taken(here, key);
-        sync.machine().end_wait_for_shared(thread);
-        if waited.is_err() {
-            self.0.leave(key);
-        }
-        waited
+    /// Sleeps until a lock may be free, and at most so long.
+    pub fn sleep(&self, key: u64, at_most: Duration) {
+        self.0.sleep(key, at_most);
     }
 
-    fn wait_until_taken(&self, here: &Here, key: u64) -> Result<(), ThreadError> {
-        let thread = here.body.thread;
-        let (mut has_slept, mut suspected) = (false, None);
-        while !taken(key, self.0.take(key, thread.0, has_slept))? {
-            // What the thread has sent is on its way before it sleeps.
-            here.body.look()?;
-            self.0.sleep(key, SLEEP);
-            has_slept = true;
-            if let Some(refusal) = look_why(here, &mut suspected)? {
-                return Err(refusal.into());
-            }
-        }
-        Ok(())
+    /// A thread that may have slept for a lock does not want it any more.
+    pub fn leave(&self, key: u64) {
+        self.0.leave(key);
     }
 }
 
-/// A thread that waits for a lock looks whether it waits for itself, now and then.
-fn look_why(
-    here: &Here,
-    suspected: &mut Option<u64>,
-) -> Result<Option<ThreadRefusal>, ThreadError> {
-    let (memory, thread) = (here.memory(), here.body.thread);
-    let mut result = None;
-    let waits_for = WaitsFor::Thread(thread);
-    here.body.wait(&memory.waiters, waits_for, &mut |out| {
-        let (now_ns, mut commands) = (out.now_ns, Vec::new());
-        let since = suspected.get_or_insert(now_ns);
-        let mut machine = memory.sync.machine();
-        if now_ns.saturating_sub(*since) >= out.patience_ns {
-            *since = now_ns;
-            machine.suspect(thread, &mut commands);
-        }
-        result = machine.result(thread);
-        drop(machine);
-        memory.sync.carry_out(commands, &memory.waiters, out);
-        AnnexStep::Over
-    })?;
-    Ok(result.and_then(Result::err))
-}
-
-/// Whether an attempt took the lock.
-fn taken(key: u64, attempt: LockAttempt) -> Result<bool, ThreadError> {
-    match attempt {
-        LockAttempt::Taken => Ok(true),
-        LockAttempt::Busy | LockAttempt::Adding => Ok(false),
-        LockAttempt::Own => Err(ThreadRefusal::Held(key).into()),
-        LockAttempt::Full => Err(full()),
-    }
-}
-
-fn full() -> ThreadError {
+fn full() -> ThreadRefusal {
     let (what, most) = ("locks of a domain that are held", DomainLocks::ROOM);
-    ThreadRefusal::Full { what, most }.into()
+    ThreadRefusal::Full { what, most }
 }

@@ -20,10 +20,11 @@
 //! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
 //! | `program` | memory at the same addresses in all processes, globals included |
-//! | `domain_locks` | the locks of threads, where all nodes are one domain |
 //! | `domain_holds` | what nodes of one domain hold, where no protocol runs |
 //! | `held` | rows as slices, held while a closure has them |
 //! | `here` | the thread that calls, of its node |
+//! | `domain_locks` | the locks of threads, where all nodes are one domain |
+//! | `lock_waits` | how a thread waits for one of them |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
 //! | `context` | which node a thread belongs to, and how it waits |
 //! | `node_sync` | a node's part of what threads wait for beside pages |
@@ -51,6 +52,7 @@ mod domain_locks;
 mod fault;
 mod held;
 mod here;
+mod lock_waits;
 mod memory;
 mod node_sync;
 mod number;

@@ -45,6 +45,7 @@ use dhole_protocol::memory::sync::ThreadSync;
 
 use crate::context::Body;
 use crate::here::Here;
+use crate::lock_waits;
 use crate::thread_error::ThreadError;
 
 /// A thread that waits for others of its node at a barrier yields so often before it tells the
@@ -66,7 +67,7 @@ pub fn lock(key: u64, site: CallSite) -> Result<(), ThreadError> {
 pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), ThreadError> {
     let here = Here::find()?;
     if let Some(locks) = here.locks() {
-        return locks.lock(&here, key, site);
+        return lock_waits::lock(&here, locks, key, site);
     }
     let thread = here.body.thread;
     if here.memory().sync.machine().lock_here(thread, key) {
@@ -85,7 +86,7 @@ pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), Thread
 pub fn try_lock(key: u64, site: CallSite) -> Result<bool, ThreadError> {
     let here = Here::find()?;
     if let Some(locks) = here.locks() {
-        return locks.try_lock(&here, key);
+        return lock_waits::try_lock(&here, locks, key);
     }
     let thread = here.body.thread;
     if here.memory().sync.machine().lock_here(thread, key) {
@@ -112,7 +113,7 @@ pub fn unlock(key: u64) -> Result<(), ThreadError> {
     let here = Here::find()?;
     let thread = here.body.thread;
     if let Some(locks) = here.locks() {
-        return locks.unlock(thread, key);
+        return Ok(locks.unlock(thread, key)?);
     }
     if here.memory().sync.machine().unlock_here(thread, key) {
         return Ok(());
@@ -156,7 +157,7 @@ pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError
     here.attempt(|machine, out| machine.wait_on(thread, condition, lock, site, out))?;
     // The machine has released it, unless the signal came before the wait had begun.
     match here.locks() {
-        Some(locks) if !locks.holds(thread, lock) => locks.lock(&here, lock, || site),
+        Some(locks) if !locks.holds(thread, lock) => lock_waits::lock(&here, locks, lock, || site),
         _ => Ok(()),
     }
 }
