@@ -1,8 +1,8 @@
 //! Locks by 64-bit keys, in memory that several processes map: each a word, which a thread takes
 //! and releases by an atomic operation, and on which it sleeps in the system (a futex).
 //!
-//! A lock lies in a *slot*: its key, the thread that holds it, and its state. Slots are found by
-//! their key, in the key's bucket or, where that was full once, in one of a few others. A key gets a
+//! A lock lies in a *slot*: its key, the thread that holds it, and its state. A slot is found by
+//! its key, in the key's bucket or, where that was full once, in one of a few others. A key gets a
 //! slot when it is first used. A slot whose lock is free may become another key's.
 //!
 //! Three rules make that safe:

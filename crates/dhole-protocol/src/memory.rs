@@ -217,7 +217,7 @@ impl Millipage {
         }
     }
 
-    /// With copies of so many minipages, and so many requests of each node of its domain: for tests.
+    /// With room for so many copies, and requests of each node of its domain: for tests.
     #[doc(hidden)]
     pub fn with_limits(self, most_held: usize, most_member_requests: usize) -> Millipage {
         Millipage {
