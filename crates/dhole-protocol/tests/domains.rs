@@ -41,7 +41,7 @@ fn free_at_once(leaders: &[usize], manager: usize, all: &[usize]) -> usize {
     let mut queue = VecDeque::new();
     let (mut own, mut freed) = (vec![false; leaders.len()], 0);
     let mut waiting = all.to_vec();
-    let mut begin = |nodes: &mut Vec<Millipage>, own: &mut Vec<bool>, node: usize| {
+    let begin = |nodes: &mut Vec<Millipage>, own: &mut Vec<bool>, node: usize| {
         let mut out = Vec::new();
         own[node] = nodes[node].access(at, Free, true, &mut out) == Accessed::Asked;
         sent(node, out)
