@@ -278,7 +278,8 @@ fn multiview_s_tables_are_written_and_what_is_done_is_not_run_again() {
     );
     // 5 programs on 4 numbers of hosts, with sweeps and without, and on 2 networks of today; LU
     // without prefetch; WATER with 6 chunks, pages and groups on 2 numbers of hosts, and once
-    // more without sweeps; 2 programs under 2 protocols; TSP with 3 other minipages, and without its push.
+    // more without sweeps; 2 programs under 2 protocols; TSP with 3 other minipages, and without
+    // its push.
     assert_eq!(runs(folder), 5 * (8 + 2) + 1 + 8 * 3 + 4 + 4);
     fs::write(folder.join("ran.on"), "").unwrap();
     let again = multiview(folder, &[]);

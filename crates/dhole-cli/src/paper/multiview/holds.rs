@@ -209,7 +209,8 @@ fn adaptive(runs: &Runs<'_>) -> Claim {
     });
     let over_best: Vec<f64> = over_best.collect();
     Claim {
-        stated: "adaptive groups take at most 1.05 times as long as the best chunk (not the paper's)",
+        stated: "adaptive groups take at most 1.05 times as long as the best chunk \
+                 (not the paper's)",
         holds: over_best.len() == CHUNKINGS.len() && over_best.iter().all(|ratio| *ratio <= 1.05),
         because: over_best
             .iter()
