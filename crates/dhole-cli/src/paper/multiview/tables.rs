@@ -217,9 +217,9 @@ fn figure_7(page: &mut String, runs: &Runs<'_>) {
     page.push_str(
         "## Chunking in WATER (figure 7)\n\nMolecules in a minipage, and a minipage for each page \
          (no control of false sharing). \"Adaptive\": a minipage for each molecule, and the \
-         manager brings as many neighbours of a missed one as it learns. Efficiency is relative to the \
-         best row. The paper's optimum is 4 on four hosts and 5 on eight; competing requests rise \
-         from 21 to 601.\n\n",
+         manager brings as many neighbours of a missed one as it learns. Efficiency is relative \
+         to the best row. The paper's optimum is 4 on four hosts and 5 on eight; competing \
+         requests rise from 21 to 601.\n\n",
     );
     for chunking in &CHUNKINGS {
         let best = chunking.least_seconds(runs);
