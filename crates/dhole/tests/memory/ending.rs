@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use dhole::memory::{self, MemorySettings};
+use dhole::memory::{self, MemorySettings, TryAccess as _};
 use dhole::{Config, Worker};
 
 use crate::cluster;
@@ -47,7 +47,62 @@ fn run<R: Send>(program: impl for<'id> Fn(&mut Worker<'id>) -> dhole::Result<R> 
     config.run(program).expect("a run").value
 }
 
+/// From here on the system refuses `userfaultfd` to this thread and those that it starts, as some
+/// containers do.
+fn refuse_uffd() {
+    #[repr(C)]
+    struct Filter {
+        code: u16,
+        if_true: u8,
+        if_false: u8,
+        number: u32,
+    }
+    #[repr(C)]
+    struct Filters {
+        len: u16,
+        first: *const Filter,
+    }
+    let filter = |code, if_false, number| Filter {
+        code,
+        if_true: 0,
+        if_false,
+        number,
+    };
+    // Load the number of the call; if it is that of userfaultfd, EPERM; otherwise allow it.
+    let all = [
+        filter(0x20, 0, 0),
+        filter(0x15, 1, 323),
+        filter(0x06, 0, 0x0005_0001),
+        filter(0x06, 0, 0x7fff_0000),
+    ];
+    let filters = Filters {
+        len: all.len() as u16,
+        first: all.as_ptr(),
+    };
+    let (no_new_privileges, set_filter, none) = (38, 22, 0_usize);
+    // SAFETY: the calls take numbers, and the filters, which live until they return.
+    let set = unsafe {
+        prctl(no_new_privileges, 1, none, none, none)
+            + prctl(set_filter, 2, (&raw const filters).addr(), none, none)
+    };
+    assert_eq!(set, 0, "the system takes filters");
+}
+
+/// Node 1 reads every second page of each view until the system has no more mappings.
+fn splits_mappings(w: &mut Worker<'_>) -> dhole::Result<()> {
+    const ROWS: usize = 1 << 18;
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, ROWS, 2)?))?;
+    if w.node().index() == 1 {
+        // 32 of them are on each page.
+        for row in (0..ROWS).filter(|row| row / 32 % 2 == 0) {
+            rows.row(row).cells(w)[0].try_load(Relaxed)?;
+        }
+    }
+    Ok(w.barrier()?)
+}
+
 unsafe extern "C" {
+    fn prctl(what: i32, one: usize, two: usize, three: usize, four: usize) -> i32;
     safe fn _exit(status: i32) -> !;
     fn fork() -> i32;
     fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
@@ -127,6 +182,25 @@ fn a_process_of_its_own() {
                 Ok((sum, memory::usage(w)?.faults))
             });
             println!("\nfound {found:?}");
+        }
+        "refused" => {
+            refuse_uffd();
+            let config = Config::nodes(2).memory(MemorySettings::default());
+            let run = config.run(|w| {
+                let cell = w.once(|w| Ok(memory::alloc::<u32>(w)?))?;
+                cell.get(w).fetch_add(1, Relaxed);
+                w.barrier()?;
+                Ok((cell.get(w).load(Relaxed), memory::usage(w)?.faults))
+            });
+            match run {
+                Ok(run) => println!("\nfound {:?}", run.value),
+                Err(error) => println!("\nfound {error}"),
+            }
+        }
+        "many mappings" => {
+            let config = Config::nodes(2).memory(MemorySettings::default());
+            let run = config.run(splits_mappings).map(|_| ());
+            println!("\nfound {}", run.expect_err("too many mappings"));
         }
         "maps" => {
             let found = run(|w| {
@@ -247,6 +321,30 @@ fn a_node_has_one_mapping_a_view_and_the_privileged_one_however_many_faults() {
     let said = String::from_utf8_lossy(&output.stdout);
     let all = 2 * (MemorySettings::default().views + 1);
     assert!(said.contains(&format!("found {:?}", [all, all])), "{said}");
+}
+
+#[test]
+fn where_userfaultfd_is_refused_mprotect_does_it_unless_it_was_asked_for() {
+    let found = |faults| {
+        let output = started("refused", faults);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = found(None);
+    assert!(said.contains("found (2, \"mprotect\")"), "{said}");
+    let said = found(Some("uffd"));
+    assert!(said.contains("Operation not permitted"), "{said}");
+}
+
+#[test]
+fn too_many_mappings_are_an_error_that_says_what_to_do() {
+    let output = started("many mappings", Some("mprotect"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    for words in [
+        "changing what may be done with the minipage at 0x",
+        "too many mappings (sysctl vm.max_map_count)",
+    ] {
+        assert!(said.contains(words), "{words}: {output:?}");
+    }
 }
 
 fn dies(program: &str, words: &[&str]) {
