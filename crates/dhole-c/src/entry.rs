@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_int};
 use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
 use dhole::{Config, Worker};
 
-use crate::heap::{BASE, VIEWS};
-use crate::{ending, exit, failure, globals, heap, signals, stacks, threads};
+use crate::heap::{BASES, VIEWS};
+use crate::{ending, exit, failure, globals, heap, signals, site, stacks, threads};
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -58,13 +58,13 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
     };
     // SAFETY: the globals are whole pages of the program's own variables, by the linker's script.
     // Its threads start when the run does.
-    let mut memory = unsafe { ProgramMemory::new(settings, BASE, globals::all()) };
+    let mut memory = unsafe { ProgramMemory::new(settings, BASES.to_vec(), globals::all()) };
     if stacks::is_wanted() {
         memory = memory.with_alternate_stacks();
     }
     on_failed_access(|error| {
         ending::end_quietly();
-        failure::tell(&error.to_string());
+        failure::cannot_access(error);
     });
     let run = Config::nodes(1).memory(memory).run(|w| {
         let raw = RawMemory::of(w)?;
@@ -79,7 +79,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         // The others have ended before this one.
         Err(_) if ending::code().is_some() => ending::code().unwrap_or_default(),
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", site::in_words(&error.to_string()));
             1
         }
     }

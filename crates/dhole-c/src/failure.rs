@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
+use dhole::memory::MemoryAccessError;
+
 use crate::{ending, site};
 
 thread_local! {
@@ -51,6 +53,23 @@ pub(crate) fn tell(words: &str) {
 /// process there at once, for the thread may be anywhere.
 pub(crate) fn is_telling() -> bool {
     TELLS.get()
+}
+
+/// An access of the program cannot be made. Where its words have places in the program's code, this
+/// ends the process with words that name those.
+pub(crate) fn cannot_access(error: &MemoryAccessError) {
+    let plain = error.to_string();
+    let words = site::in_words(&plain);
+    tell(&words);
+    if words == plain {
+        return;
+    }
+    let words = format!("error: {words}\n");
+    // SAFETY: the bytes are the string's; both calls are allowed in a handler.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
+        libc::_exit(dhole::memory::CANNOT_ACCESS)
+    }
 }
 
 /// A mistake of the program after which it cannot go on.

@@ -7,24 +7,28 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use dhole::memory::{MemoryError, MemorySettings, RawMemory};
+use dhole::memory::{MemoryError, RawMemory};
 
 use crate::failure::{fatal, refused, set_errno};
 use crate::site;
 
-/// Where the memory begins in all processes: above what sanitisers use, and below what the system
-/// gives out.
-pub(crate) const BASE: usize = 0x2000_0000_0000;
+/// Where the memory begins in all processes, the first best first: above what sanitisers use, and
+/// below what the system gives out. The views take 0x840_0000_0000 bytes.
+pub(crate) const BASES: [usize; 3] = [0x2000_0000_0000, 0x2900_0000_0000, 0x1100_0000_0000];
 
 /// How many views there are, one behind the other.
 pub(crate) const VIEWS: usize = 32;
 
 /// The memory of this process's node, while its run is on.
 static MEMORY: OnceLock<(usize, RawMemory<'static>)> = OnceLock::new();
+
+/// The addresses of its views, also when the run has ended.
+static ADDRESSES: OnceLock<Range<usize>> = OnceLock::new();
 
 /// Whether the run has ended, and its memory with it.
 static OVER: AtomicBool = AtomicBool::new(false);
@@ -95,6 +99,7 @@ pub(crate) unsafe fn use_memory(memory: RawMemory<'_>, node: usize) {
     // SAFETY: only the lifetime changes, by the caller's word.
     let memory = unsafe { std::mem::transmute::<RawMemory<'_>, RawMemory<'static>>(memory) };
     let _once = MEMORY.set((node, memory));
+    let _once = ADDRESSES.set(memory.views());
 }
 
 /// The run has ended. What comes now (destructors of the program) allocates private memory.
@@ -117,8 +122,8 @@ fn memory() -> Option<&'static (usize, RawMemory<'static>)> {
 
 /// Whether a block was shared, and its memory is gone.
 fn is_gone(block: *const c_void) -> bool {
-    let views = BASE..BASE + VIEWS * MemorySettings::MOST_BYTES as usize;
-    OVER.load(Ordering::Acquire) && views.contains(&block.addr())
+    let was_shared = |views: &Range<usize>| views.contains(&block.addr());
+    OVER.load(Ordering::Acquire) && ADDRESSES.get().is_some_and(was_shared)
 }
 
 /// Whether an address is on the stack of this thread.
@@ -176,7 +181,11 @@ fn again(bytes: usize, align: usize) -> Option<usize> {
 }
 
 /// How many bytes a block has that is asked for with so many.
-fn capacity(bytes: usize) -> usize {
+fn capacity(memory: RawMemory<'_>, bytes: usize) -> usize {
+    // What is behind is not the program's.
+    if memory.isolates() {
+        return bytes.max(1);
+    }
     let with_header = bytes.max(1) + HEADER;
     match with_header {
         0..=PAGE => with_header.next_multiple_of(16) - HEADER,
@@ -198,10 +207,16 @@ pub(crate) fn pages(bytes: usize) -> Option<usize> {
 
 /// Room for a block with its header, of a chunk where the program wants chunks. `None` where the
 /// memory says no.
-fn room(memory: RawMemory<'_>, bytes: usize, align: usize) -> Result<NonNull<u8>, MemoryError> {
+fn room(
+    memory: RawMemory<'_>,
+    bytes: usize,
+    align: usize,
+    (named, caller): (usize, usize),
+) -> Result<NonNull<u8>, MemoryError> {
     let mut chunk = CHUNK.get();
-    if chunk.blocks == 1 || align > 16 || bytes > PAGE / 2 {
-        return memory.allocate(bytes, align.clamp(16, PAGE));
+    let is_apart = chunk.blocks == 1 || memory.isolates();
+    if is_apart || align > 16 || bytes > PAGE / 2 {
+        return memory.allocate_at(bytes, align.clamp(16, PAGE), named, site::of_block(caller));
     }
     if chunk.each != bytes || chunk.left == 0 {
         let blocks = chunk.blocks.min(PAGE / bytes);
@@ -241,7 +256,7 @@ fn allocate(bytes: usize, align: usize, caller: usize) -> Option<(*mut u8, bool)
         too_large();
         return None;
     }
-    let wanted = capacity(bytes);
+    let wanted = capacity(*memory, bytes);
     if let Some(place) = again(wanted, align.max(16)) {
         let block = std::ptr::with_exposed_provenance_mut::<u8>(place);
         // SAFETY: a block of this module's, which nobody has: its header stands in front of it.
@@ -260,7 +275,7 @@ fn allocate(bytes: usize, align: usize, caller: usize) -> Option<(*mut u8, bool)
         false => align.max(HEADER),
     };
     let all = front + wanted;
-    let start = match room(*memory, all, align) {
+    let start = match room(*memory, all, align, (bytes, caller)) {
         Ok(start) => start,
         Err(why) => {
             refused(&why, libc::ENOMEM);
@@ -479,7 +494,8 @@ pub unsafe extern "C" fn dh_realloc_from(
     // SAFETY: the caller's, as of `realloc`.
     let had = unsafe { usable(block, "growing", caller) };
     let shared = is_shared(block, 1);
-    if shared && bytes <= had && bytes >= had / 2 {
+    let isolates = memory().is_some_and(|(_, memory)| memory.isolates());
+    if shared && !isolates && bytes <= had && bytes >= had / 2 {
         return block;
     }
     let new = dh_malloc_from(bytes, caller);
@@ -524,6 +540,13 @@ pub unsafe extern "C" fn dh_free_from(block: *mut c_void, caller: usize) {
         (*header).freed = memory().map_or(0, |(node, _)| *node as u16);
         bytes
     };
+    if let Some((_, memory)) = memory().filter(|(_, memory)| memory.isolates()) {
+        let (at, all) = (block.addr() - HEADER, bytes + HEADER);
+        if let Err(why) = memory.free_at(at, all, site::of_block(caller)) {
+            fatal(&format!("freeing {block:p}{}: {why}", self::at(caller)));
+        }
+        return;
+    }
     freed()
         .entry(bytes)
         .or_default()

@@ -77,6 +77,14 @@ pub(crate) fn of(caller: usize) -> CallSite {
     }
 }
 
+/// As [`of`], for a block: of functions that allocate and do not know their caller too.
+pub(crate) fn of_block(caller: usize) -> CallSite {
+    match caller {
+        0 => CallSite::runtime("a place that is not known"),
+        caller => of(caller),
+    }
+}
+
 mod linker {
     use std::ffi::c_char;
 

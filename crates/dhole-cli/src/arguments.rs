@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Barriers, Domains, Races, ReportForm};
+use dhole::{Barriers, Domains, MemoryLayout, Races, ReportForm};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -215,6 +215,11 @@ pub struct Defaults {
     #[arg(long, value_name = "WHICH")]
     domains: Option<Domains>,
 
+    /// How allocations lie in raw memory, unless the program sets it: several on a page (views,
+    /// the default), or each on pages of its own, with what is behind it checked (isolate)
+    #[arg(long, value_name = "HOW")]
+    memory: Option<MemoryLayout>,
+
     /// Write to standard error, when a run is over, which lines of the program its nodes waited at
     /// longest, with advice; in a form, `text` if left out
     #[arg(
@@ -245,11 +250,13 @@ impl Defaults {
         let report = self.report.map(ReportForm::name);
         let domains = self.domains.map(|domains| domains.to_string());
         let domains = domains.map(|name| (dhole::Defaults::DOMAINS, name));
+        let memory = self.memory.map(MemoryLayout::name);
         let all = [
             (dhole::Defaults::PROTOCOL, protocol),
             (dhole::Defaults::RACES, races),
             (dhole::Defaults::BARRIER, barrier),
             (dhole::Defaults::ONE_SIDED, one_sided),
+            (dhole::Defaults::MEMORY, memory),
             (dhole::Defaults::REPORT, report),
         ];
         let said = all.into_iter();
@@ -658,7 +665,7 @@ mod tests {
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
         let words = "-n 3 --protocol home --races warn-all --barrier central --report \
-                     --domains node -- program";
+                     --domains node --memory views -- program";
         fn variables(defaults: &Defaults) -> Vec<(&str, String)> {
             defaults.variables().collect()
         }
@@ -666,6 +673,7 @@ mod tests {
             ("DHOLE_PROTOCOL", "home"),
             ("DHOLE_RACES", "warn-all"),
             ("DHOLE_BARRIER", "central"),
+            ("DHOLE_MEMORY", "views"),
             ("DHOLE_REPORT", "text"),
             ("DHOLE_DOMAINS", "node"),
         ]

@@ -3,6 +3,10 @@
 
 #[path = "cc/ending.rs"]
 mod ending;
+#[path = "cc/isolate.rs"]
+mod isolate;
+#[path = "cc/place.rs"]
+mod place;
 #[path = "cc/splash.rs"]
 mod splash;
 

@@ -17,12 +17,23 @@ use dhole_protocol::{Message, ProtocolError};
 use thiserror::Error;
 
 use crate::domain::Domain;
+use crate::raw_memory::MemoryLayout;
 
 /// One node's annex.
 pub trait Annex: Any + Send + Sync {
-    /// The nodes have agreed on the leaders of their domains, in the order of the nodes, before
-    /// any of them runs.
-    fn settle(&self, leaders: &[NodeId]);
+    /// Where this node's memory could lie, of the places that all nodes try in the same order: an
+    /// empty word for one that it can have, or else what is in the way. Empty where the nodes need
+    /// not agree on a place.
+    fn places(&self) -> &[String] {
+        &[]
+    }
+
+    /// The nodes have agreed, before any of them runs: on the leaders of their domains, in the
+    /// order of the nodes, and on the number of one of the [places](Annex::places).
+    ///
+    /// # Errors
+    /// What the system refuses, in its own words.
+    fn settle(&mut self, leaders: &[NodeId], place: usize) -> io::Result<()>;
 
     /// Takes a message.
     ///
@@ -56,7 +67,10 @@ pub trait Annex: Any + Send + Sync {
 
     /// The program of the node has come to its end, within [`around`](Annex::around): next the node
     /// waits for the ends of the others.
-    fn program_over(&self);
+    ///
+    /// # Errors
+    /// What is wrong with the node's memory: the node has failed then.
+    fn program_over(&self) -> crate::Result<()>;
 
     /// All nodes have said that their programs have ended, next the annex is dropped. It is not
     /// called where a node was lost.
@@ -86,6 +100,8 @@ pub struct AnnexPlace {
     pub here: usize,
     /// Its domain, if others are in it, or it is the whole run.
     pub domain: Option<Domain>,
+    /// How allocations lie in raw memory.
+    pub layout: MemoryLayout,
 }
 
 impl AnnexPlace {

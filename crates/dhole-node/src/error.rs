@@ -9,6 +9,7 @@ use dhole_protocol::{ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::collective_error::CollectiveError;
+use crate::domain::Domains;
 use crate::machine::{LostNode, StartError};
 use crate::object_error::ObjectError;
 use crate::process_error::ProcessError;
@@ -360,6 +361,17 @@ pub enum ConfigError {
         "the detector vm handles faults of its own: a run with raw memory needs the detector check"
     )]
     VmAndMemory,
+    /// A red zone is checked where a copy of a minipage is sent or taken away. Nodes that have the
+    /// same pages do neither.
+    #[error(
+        "raw memory with the layout `isolate` needs a memory for each node (--domains node), where \
+         the domains are to be `{domains}`: nodes that have the same pages send no copies, at \
+         which an overflow is found"
+    )]
+    IsolatedDomains {
+        /// What was asked for.
+        domains: Domains,
+    },
     /// Every process has its own space of addresses.
     #[error(
         "the nodes are processes, and {what} needs one space of addresses for all of them: run it \

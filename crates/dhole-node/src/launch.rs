@@ -22,6 +22,7 @@ use crate::machine::{Fiber, LostNode, Machine, StartError};
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
 use crate::run_handshake;
+use crate::run_handshake::Brings;
 use crate::settings::Settings;
 use crate::spawn::{Children, run_processes};
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
@@ -95,12 +96,16 @@ pub fn run_nodes(
         (_, Some(multiprocess)) => vec![multiprocess.me()],
         _ => Vec::new(),
     };
-    let annexes = own_domain.and_then(|domain| annexes(machine, settings, domain));
+    let mut annexes = own_domain.and_then(|domain| annexes(machine, settings, domain));
     let (cluster, first, leaders) = match machine.multiprocess() {
         Some(multiprocess) => {
-            let refused = annexes.as_ref().err().cloned();
             let me = multiprocess.me().index();
-            let met = run_handshake::meet(multiprocess, settings, &pool, refused, of_domain)?;
+            let brings = Brings::of(&annexes, of_domain);
+            let mut settles = |leaders: &[NodeId], place| {
+                let all = annexes.as_mut().map_err(|cause| cause.clone())?;
+                settle(machine, settings, all, leaders, place)
+            };
+            let met = run_handshake::meet(multiprocess, settings, &pool, brings, &mut settles)?;
             (met.0, me, met.1)
         }
         None => {
@@ -110,11 +115,12 @@ pub fn run_nodes(
                 Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
                 everywhere => Cluster::placing(everywhere, nodes),
             };
-            (
-                cluster.map_err(|cause| RunError::Reserve { nodes, cause })?,
-                0,
-                (0..nodes).map(NodeId::at).collect(),
-            )
+            let cluster = cluster.map_err(|cause| RunError::Reserve { nodes, cause })?;
+            let leaders: Vec<NodeId> = (0..nodes).map(NodeId::at).collect();
+            if let Ok(all) = &mut annexes {
+                settle(machine, settings, all, &leaders, 0)?;
+            }
+            (cluster, 0, leaders)
         }
     };
     let domains = settings.annex.as_ref().map(|_| domain::count(&leaders));
@@ -130,9 +136,6 @@ pub fn run_nodes(
     let all: Vec<Annexed> = (first..first + here)
         .zip(annexes?)
         .map(|(id, annex)| {
-            if let Some(annex) = &annex {
-                annex.settle(&leaders);
-            }
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
             node.time_operations(machine.stopwatch());
             node.count_sizes(machine.sizes());
@@ -278,6 +281,21 @@ fn refused(machine: &dyn Machine, settings: &Settings, cause: &io::Error) -> Sta
     }
 }
 
+/// The nodes have agreed on what their annexes have in common.
+fn settle(
+    machine: &dyn Machine,
+    settings: &Settings,
+    annexes: &mut [Option<Box<dyn Annex>>],
+    leaders: &[NodeId],
+    place: usize,
+) -> Result<(), StartError> {
+    for annex in annexes.iter_mut().flatten() {
+        let settled = annex.settle(leaders, place);
+        settled.map_err(|cause| refused(machine, settings, &cause))?;
+    }
+    Ok(())
+}
+
 /// What the nodes of this process have beside their objects.
 fn annexes(
     machine: &dyn Machine,
@@ -298,6 +316,7 @@ fn annexes(
             nodes,
             here: here.len(),
             domain: domain.clone(),
+            layout: settings.layout,
         };
         let made = maker.make(place);
         made.map(Some)
@@ -345,9 +364,10 @@ fn run_node(
 ) -> Result<NodeId, Failure> {
     worker.link.machine.leave(worker.node());
     let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
-    if let (Ok(Ok(_)), Some(annex)) = (&ended, worker.link.annex) {
-        annex.program_over();
-    }
+    let ended = match (ended, worker.link.annex) {
+        (Ok(Ok(value)), Some(annex)) => Ok(annex.program_over().map(|()| value)),
+        (ended, _) => ended,
+    };
     worker.link.machine.enter(worker.node());
     let failed = match ended {
         Ok(Ok(value)) => match worker.finish() {

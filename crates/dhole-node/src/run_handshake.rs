@@ -10,6 +10,7 @@ use dhole_net::PayloadPool;
 use dhole_protocol::Waiter;
 use serde::{Deserialize, Serialize};
 
+use crate::annex::Annex;
 use crate::domain;
 use crate::error::{ConfigError, Error, RunError};
 use crate::failure::{Failed, Failure};
@@ -29,6 +30,35 @@ struct Terms {
     ids_left: Range<u64>,
     /// The nodes of its domain, in their order.
     domain: Vec<NodeId>,
+    /// What is in the way of its annex, in each place of several.
+    places: Vec<String>,
+}
+
+/// What a process has found before it meets the others.
+pub(crate) struct Brings {
+    /// What it was refused, which all hear.
+    refused: Option<StartError>,
+    /// The nodes of its domain, in their order.
+    domain: Vec<NodeId>,
+    places: Vec<String>,
+}
+
+/// What a process does with the leaders of domains and the number of its annex's place.
+type Settles<'a> = dyn FnMut(&[NodeId], usize) -> Result<(), StartError> + 'a;
+
+impl Brings {
+    /// Of its node's annex, in a domain of these nodes.
+    pub fn of(
+        annexes: &Result<Vec<Option<Box<dyn Annex>>>, StartError>,
+        domain: Vec<NodeId>,
+    ) -> Brings {
+        let own = annexes.iter().flatten().flatten();
+        Brings {
+            refused: annexes.as_ref().err().cloned(),
+            domain,
+            places: own.flat_map(|annex| annex.places().to_vec()).collect(),
+        }
+    }
 }
 
 impl Settings {
@@ -56,15 +86,21 @@ impl Settings {
 }
 
 /// This process's part of a cluster, of which all processes have agreed what ids its objects have.
-/// What this process was refused, all hear. With it come the leaders of the nodes' domains.
+/// With it come the leaders of the nodes' domains. `settles` takes those and the number of the
+/// annexes' place.
 pub(crate) fn meet(
     multiprocess: &dyn Multiprocess,
     settings: &Settings,
     pool: &Arc<PayloadPool>,
-    refused: Option<StartError>,
-    domain: Vec<NodeId>,
+    brings: Brings,
+    settles: &mut Settles<'_>,
 ) -> Result<(Arc<Cluster>, Vec<NodeId>), RunError> {
     let nodes = settings.nodes;
+    let Brings {
+        refused,
+        domain,
+        places,
+    } = brings;
     multiprocess.begins(settings.survive);
     // What cannot be is told to the others, who would wait.
     let checked = settings.check().map_err(RunError::from);
@@ -80,6 +116,7 @@ pub(crate) fn meet(
             shipped: dhole_registry::fingerprint(),
             ids_left: cluster.ids_left(),
             domain,
+            places,
         })),
         Err(error) => {
             let words = error.to_string();
@@ -90,11 +127,15 @@ pub(crate) fn meet(
     let agreed = multiprocess.meet(terms, &|all| agree(all, multiprocess.stamp()));
     // What went wrong here comes before what the others make of it.
     let cluster = made?;
-    let (window, stamp, leaders) = decode_whole(&agreed?).map_err(|cause| StartError::Apart {
-        nodes,
-        why: format!("what node 0 says of the run is malformed: {cause}"),
-    })?;
-    match cluster.settle(window, stamp) {
+    let agreed: (_, _, Vec<NodeId>, usize) =
+        decode_whole(&agreed?).map_err(|cause| StartError::Apart {
+            nodes,
+            why: format!("what node 0 says of the run is malformed: {cause}"),
+        })?;
+    let (window, stamp, leaders, place) = agreed;
+    let reserved = cluster.settle(window, stamp);
+    let reserved = reserved.map_err(|cause| RunError::Reserve { nodes, cause });
+    match reserved.and_then(|()| Ok(settles(&leaders, place)?)) {
         Ok(()) => {
             multiprocess.open(&cluster, pool, settings.survive);
             Ok((cluster, leaders))
@@ -107,7 +148,7 @@ pub(crate) fn meet(
             let order = Some(0);
             let failure = Err(Failure { failed, order });
             let _all_fail = end(multiprocess, &[], failure, Vec::new(), None);
-            Err(RunError::Reserve { nodes, cause })
+            Err(cause)
         }
     }
 }
@@ -115,12 +156,13 @@ pub(crate) fn meet(
 /// The ids that a run has, if all bring the same settings.
 fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
     let mut wanted: Option<Terms> = None;
-    let mut domains = Vec::new();
+    let (mut domains, mut places) = (Vec::new(), Vec::new());
     for (node, brought) in all.iter().enumerate() {
         let node = NodeId::at(node);
         let mut terms: Terms = decode_whole(brought)
             .map_err(|cause| format!("what {node} brings to the run is malformed: {cause}"))?;
         domains.push(std::mem::take(&mut terms.domain));
+        places.push(std::mem::take(&mut terms.places));
         let Some(wanted) = &mut wanted else {
             wanted = Some(terms);
             continue;
@@ -139,7 +181,62 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
     }
     let left = wanted.map_or(0..0, |terms| terms.ids_left);
     let leaders = domain::agree(&domains)?;
-    Ok(encode(&(Cluster::window_of(left), stamp, leaders)))
+    let place = place_of_all(&places)?;
+    Ok(encode(&(Cluster::window_of(left), stamp, leaders, place)))
+}
+
+/// The first place in which nothing is in the way of any node.
+fn place_of_all(places: &[Vec<String>]) -> Result<usize, String> {
+    let tried = places.iter().map(Vec::len).max().unwrap_or(0);
+    if places.iter().any(|own| own.len() != tried) {
+        return Err("the nodes have tried different places for raw memory".to_owned());
+    }
+    let is_free = |place: &usize| places.iter().all(|own| own[*place].is_empty());
+    let mut all = 0..tried;
+    if let Some(place) = all.find(is_free) {
+        return Ok(place);
+    }
+    if tried == 0 {
+        return Ok(0);
+    }
+    let mut taken = Vec::new();
+    for place in 0..tried {
+        for (node, own) in places.iter().enumerate() {
+            if !own[place].is_empty() {
+                taken.push(format!("{}: {}", NodeId::at(node), own[place]));
+            }
+        }
+    }
+    let taken = taken.join("; ");
+    Err(format!(
+        "raw memory has no place that is free on all nodes: {taken}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(each: &[&[&str]]) -> Vec<Vec<String>> {
+        let own = |own: &&[&str]| own.iter().map(|it| (*it).to_owned()).collect();
+        each.iter().map(own).collect()
+    }
+
+    #[test]
+    fn nodes_take_the_first_place_that_all_can_have_or_hear_what_is_in_the_way() {
+        assert_eq!(place_of_all(&words(&[&[], &[]])), Ok(0));
+        assert_eq!(place_of_all(&words(&[&["", ""], &["", ""]])), Ok(0));
+        assert_eq!(
+            place_of_all(&words(&[&["", "", ""], &["a", "b", ""]])),
+            Ok(2)
+        );
+        let refused = place_of_all(&words(&[&["", "a"], &["b", ""]])).unwrap_err();
+        assert_eq!(
+            refused,
+            "raw memory has no place that is free on all nodes: node 1: b; node 0: a"
+        );
+        assert!(place_of_all(&words(&[&[""], &[]])).is_err());
+    }
 }
 
 /// What a node brings from a run.

@@ -11,6 +11,7 @@ use crate::annex::AnnexMaker;
 use crate::domain::Domains;
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
+use crate::raw_memory::MemoryLayout;
 
 /// If neighbours read clean objects here, an object is exclusive after it was written in so many
 /// intervals in a row and read by no other node. A wrong guess costs a round trip; one more write
@@ -45,6 +46,8 @@ pub struct Settings {
     pub survive: bool,
     /// Which nodes have the same raw memory.
     pub domains: Domains,
+    /// How allocations lie in raw memory.
+    pub layout: MemoryLayout,
     /// What nodes have beside their objects: raw memory.
     pub annex: Option<Arc<dyn AnnexMaker>>,
 }
@@ -66,6 +69,7 @@ impl Settings {
             watch_objects: false,
             survive: false,
             domains: Domains::default(),
+            layout: MemoryLayout::default(),
             annex: None,
         }
     }
@@ -137,6 +141,11 @@ impl Settings {
         }
         if self.detector == Detector::Vm && self.annex.is_some() {
             return Err(ConfigError::VmAndMemory);
+        }
+        let isolates = self.layout == MemoryLayout::Isolate && self.annex.is_some();
+        if isolates && self.domains != Domains::Node {
+            let domains = self.domains;
+            return Err(ConfigError::IsolatedDomains { domains });
         }
         let twins = self.optimisations.write_detection != WriteDetection::Marks;
         match twins && self.races.finds_all() {

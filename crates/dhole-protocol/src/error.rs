@@ -170,6 +170,21 @@ pub enum ProtocolError {
         /// The system's own words.
         cause: String,
     },
+    /// The program has written behind the end of an allocation of raw memory.
+    #[error(
+        "checking raw memory on {node}: the program has written {past} bytes past the end of an \
+         allocation, at {end:#x}: {allocation}"
+    )]
+    MinipageOverflow {
+        /// Where it ends.
+        end: u64,
+        /// How many bytes past its end the last byte lies that was written.
+        past: u32,
+        /// The node that has written them.
+        node: NodeId,
+        /// How many bytes it has, and which place in the program allocated it.
+        allocation: String,
+    },
     /// The node could not store an object that it was sent.
     #[error("storing a copy of {oid}: {cause}")]
     NotStored {

@@ -17,8 +17,9 @@ use crate::fault::HandlerStack;
 /// Where a memory lies in the addresses of its process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Placed {
-    /// Where the views begin: at an address of the system's choice unless given.
-    pub base: Option<usize>,
+    /// Where the views may begin, the first best first: at an address of the system's choice unless
+    /// given.
+    pub bases: Vec<usize>,
     /// Whole pages of the process that are a part of the memory, each range behind the one before
     /// from offset 0 on. The first view shows them there and nowhere else.
     pub globals: Vec<Range<usize>>,
@@ -141,6 +142,34 @@ fn place(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
     }
 }
 
+/// How many views of the program are mapped, and how many with the privileged one.
+fn mappings(views: usize, catcher: &Catcher) -> (usize, usize) {
+    match catcher {
+        Catcher::Nothing => (1, 1),
+        _ => (views, views + 1),
+    }
+}
+
+/// Reserves so many bytes of addresses, there if an address is given.
+fn reserve(base: Option<usize>, all: usize) -> io::Result<NonNull<u8>> {
+    let reserves = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let (wanted, fixed) = match base {
+        Some(base) => (base, libc::MAP_FIXED_NOREPLACE),
+        None => (0, 0),
+    };
+    let at = std::ptr::without_provenance_mut(wanted);
+    // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
+    // touches nothing else.
+    let base = place(unsafe { libc::mmap(at, all, libc::PROT_NONE, reserves | fixed, -1, 0) });
+    base.map_err(|cause| match wanted {
+        0 => cause,
+        _ => {
+            let why = format!("{all} bytes at {wanted:#x}, as in all processes: {cause}");
+            io::Error::new(cause.kind(), why)
+        }
+    })
+}
+
 impl Arena {
     /// The first so many bytes of a memory object, whole pages, with so many views of the program,
     /// all of them closed unless the catcher catches nothing.
@@ -152,27 +181,9 @@ impl Arena {
         base: Option<usize>,
     ) -> io::Result<Arena> {
         assert!(bytes.is_multiple_of(MINIPAGE_PAGE) && bytes <= 1 << VIEW_BITS);
-        let (mapped, with_privileged) = match catcher {
-            Catcher::Nothing => (1, 1),
-            _ => (views, views + 1),
-        };
+        let (mapped, with_privileged) = mappings(views, &catcher);
         let all = bytes as usize * with_privileged;
-        let reserves = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let (wanted, fixed) = match base {
-            Some(base) => (base, libc::MAP_FIXED_NOREPLACE),
-            None => (0, 0),
-        };
-        let at = std::ptr::without_provenance_mut(wanted);
-        // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
-        // touches nothing else.
-        let base = place(unsafe { libc::mmap(at, all, libc::PROT_NONE, reserves | fixed, -1, 0) });
-        let base = match base {
-            Err(cause) if wanted != 0 => {
-                let why = format!("{all} bytes at {wanted:#x}, as in all processes: {cause}");
-                return Err(io::Error::new(cause.kind(), why));
-            }
-            placed => placed?,
-        };
+        let base = reserve(base, all)?;
         let arena = Arena {
             base,
             placed: Placed::default(),
@@ -187,6 +198,30 @@ impl Arena {
             arena.map(view)?;
         }
         Ok(arena)
+    }
+
+    /// How many bytes of addresses such an arena takes.
+    pub fn extent(bytes: u64, views: usize, catcher: &Catcher) -> usize {
+        bytes as usize * mappings(views, catcher).1
+    }
+
+    /// Where the first view begins.
+    pub fn base(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    /// Maps all views at another address, before the program has used any. All of them are closed
+    /// then.
+    ///
+    /// # Errors
+    /// The system's own, where something lies there, say.
+    pub fn move_to(&mut self, base: usize) -> io::Result<()> {
+        let new = reserve(Some(base), self.all_bytes())?;
+        let old = std::mem::replace(&mut self.base, new);
+        // SAFETY: `new` mapped so many bytes there, and nothing refers to them: this has the only
+        // reference to the arena.
+        unsafe { libc::munmap(old.as_ptr().cast(), self.all_bytes()) };
+        (0..=self.privileged_view()).try_for_each(|view| self.map(view))
     }
 
     /// Maps a view in its place.

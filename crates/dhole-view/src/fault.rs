@@ -270,7 +270,7 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
 }
 
 /// The exit code of a process whose access to memory cannot be made.
-const CANNOT_ACCESS: c_int = 70;
+pub const CANNOT_ACCESS: c_int = 70;
 
 /// What is told of an access that cannot be made, before the process ends.
 static TOLD: OnceLock<fn(&MemoryAccessError)> = OnceLock::new();

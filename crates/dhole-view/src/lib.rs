@@ -29,6 +29,8 @@
 //! | `context` | which node a thread belongs to, and how it waits |
 //! | `node_sync` | a node's part of what threads wait for beside pages |
 //! | `page_words` | an atomic for each page of each view |
+//! | `places` | where a memory can lie that has the same addresses in all processes |
+//! | `red_zones` | what is behind allocations that are isolated, and whether it was written |
 //! | `shared` | what programs see |
 //! | `sites` | where minipages were allocated and freed, in words |
 //! | `sizes` | how large the numbers on each page are |
@@ -57,7 +59,9 @@ mod memory;
 mod node_sync;
 mod number;
 mod page_words;
+mod places;
 mod program;
+mod red_zones;
 mod settings;
 mod shared;
 mod sites;
@@ -71,7 +75,7 @@ mod waiters;
 pub use access_error::{MemoryAccessError, MemoryAccessFailure};
 pub use attempt::TryAccess;
 pub use coarse::HeldRows;
-pub use fault::on_failed_access;
+pub use fault::{CANNOT_ACCESS, on_failed_access};
 pub use held::hold;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use program::{ProgramMemory, RawMemory};

@@ -1,35 +1,39 @@
 //! A node's part of the memory: the protocol's machine, how its effects are carried out, and the
 //! threads that fault.
 
+mod effects;
 mod fetch;
 mod hold;
+mod isolate;
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::ops::Range;
-use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dhole_model::NodeId;
-use dhole_node::{Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep};
+use dhole_model::{CallSite, NodeId};
+use dhole_node::{
+    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, Error, MemoryLayout,
+};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind,
-    MemoryMessage, MemoryOperation, Millipage, MinipageRefusal, MinipageRun, Permission,
-    RequestState,
+    Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryCommand, MemoryEffects, MemoryKind, MemoryMessage,
+    MemoryOperation, Millipage, MinipageRefusal, MinipageRun, RequestState,
 };
 
+use self::effects::Effects;
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
 use crate::arena::{Arena, Object, Placed};
-use crate::catcher::{Catcher, CatcherKind, Protection};
+use crate::catcher::{Catcher, CatcherKind};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::domain_holds::DomainHolds;
 use crate::domain_locks::RunLocks;
 use crate::fault::{self, Faults, Registration};
 use crate::node_sync::NodeSync;
+use crate::places;
+use crate::red_zones::RedZones;
 use crate::settings::MemorySettings;
 use crate::sites::{Sites, shortened};
 use crate::sizes::Sizes;
@@ -41,8 +45,11 @@ const MOST_KEPT: usize = 4;
 /// A node's memory, as its run has it.
 pub(crate) struct NodeMemory {
     // Before the memory, which they name.
-    _registrations: Vec<Registration>,
+    registrations: Vec<Registration>,
     memory: Box<Memory>,
+    /// Where the views may begin, and what is in the way there.
+    bases: Vec<usize>,
+    obstacles: Vec<String>,
 }
 
 /// A node's memory.
@@ -63,6 +70,8 @@ pub(crate) struct Memory {
     pub sync: NodeSync,
     /// Where minipages were allocated and freed.
     sites: Mutex<Sites>,
+    /// What is behind allocations, if they are isolated.
+    red_zones: Option<Mutex<RedZones>>,
     inside: Mutex<Inside>,
 }
 
@@ -129,97 +138,12 @@ impl Inside {
     }
 }
 
-/// Carries the effects of the machine out.
-pub(crate) struct Effects<'a, 'o> {
-    node: NodeId,
-    sites: &'a Mutex<Sites>,
-    /// Where the thread frees a minipage, if it does.
-    frees_at: Option<&'static Location<'static>>,
-    arena: &'a Arena,
-    waiters: &'a Waiters,
-    payload: &'a [u8],
-    out: &'a mut AnnexOutbox<'o>,
-    /// What the system refused; after that nothing is carried out.
-    failed: Option<ProtocolError>,
-}
-
-impl MemoryEffects for Effects<'_, '_> {
-    fn does(&mut self, command: MemoryCommand) {
-        if self.failed.is_some() {
-            return;
-        }
-        match command {
-            MemoryCommand::Send { to, mut message } if message.has_words() => {
-                let words = match message.kind {
-                    MemoryKind::Gone => known(self.sites, message.address).unwrap_or_default(),
-                    _ => self.frees(message.address).unwrap_or_default(),
-                };
-                message.minipage.bytes = words.len() as u32;
-                let gather = |into: &mut Vec<u8>| into.extend_from_slice(words.as_bytes());
-                self.out.send_bytes(to, message, gather);
-            }
-            MemoryCommand::Send { to, message } => self.out.send(to, message),
-            MemoryCommand::SendBytes { to, message } => {
-                let gather = |into: &mut Vec<u8>| self.arena.gather(message.minipage, into);
-                self.out.send_bytes(to, message, gather);
-            }
-            MemoryCommand::Install(minipage) => self.arena.scatter(minipage, self.payload),
-            MemoryCommand::Clear(minipage) if self.arena.catches() => {
-                self.arena.clear(minipage);
-            }
-            // Another node may access it still, for none faults.
-            MemoryCommand::Clear(_) => {}
-            MemoryCommand::Permit {
-                minipage,
-                permission,
-            } => {
-                let pages = minipage.first_page()..minipage.end_of_pages();
-                self.protect(pages, permission);
-            }
-            MemoryCommand::Wake { address } => {
-                self.out.wakes_worker = true;
-                self.waiters.wake(waits_for(address));
-            }
-        }
-    }
-
-    fn happens(&mut self, event: MemoryEvent) {
-        match event {
-            MemoryEvent::Translated => self.out.work.translations += 1,
-            MemoryEvent::Competes => self.out.competing_requests += 1,
-            MemoryEvent::Dropped => self.out.dropped_prefetches += 1,
-        }
-    }
-}
-
-impl Effects<'_, '_> {
-    /// Which node frees the minipage at an address, and where: this one, or one of its domain.
-    fn frees(&self, address: u64) -> Option<String> {
-        if let Some(site) = self.frees_at {
-            return Some(freed_by(self.node, site));
-        }
-        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        sites.frees(address).cloned()
-    }
-
-    /// From here on all threads may do this with pages of a view.
-    fn protect(&mut self, pages: Range<u64>, permission: Permission) {
-        let protection = match permission {
-            Permission::Nothing => Protection::Closed,
-            Permission::Read => Protection::ReadOnly,
-            Permission::Write => Protection::Open,
-        };
-        self.out.work.protections += 1;
-        let at = pages.start;
-        if let Err(cause) = self.arena.protect(pages, protection) {
-            let cause = cause.to_string();
-            self.failed = Some(ProtocolError::MinipageProtection { at, cause });
-        }
-    }
+fn locked(zones: &Mutex<RedZones>) -> MutexGuard<'_, RedZones> {
+    zones.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A node frees a minipage at a place in the program, in words.
-fn freed_by(node: NodeId, site: &Location<'_>) -> String {
+fn freed_by(node: NodeId, site: CallSite) -> String {
     shortened(format!("{node} at {site}"))
 }
 
@@ -258,9 +182,12 @@ impl NodeMemory {
             nodes,
             here,
             domain,
+            layout,
         } = place;
         settings.check(nodes, here)?;
-        let views = settings.views;
+        let isolates = layout == MemoryLayout::Isolate;
+        // Of one view each page has one minipage.
+        let views = if isolates { 1 } else { settings.views };
         let bytes = settings.bytes_of(here);
         placed.check(bytes, nodes)?;
         let inside = Inside {
@@ -287,48 +214,62 @@ impl NodeMemory {
         };
         let file = domain.as_ref().map(|domain| &*domain.file);
         let locks = file.filter(|_| is_whole).map(RunLocks::map).transpose()?;
+        let extent = Arena::extent(bytes, views, &catcher);
+        let obstacles = places::obstacles(&placed.bases, extent);
+        let free = obstacles.iter().position(String::is_empty);
+        if free.is_none() && !obstacles.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                format!("it has no place on {node}: {}", obstacles.join("; ")),
+            ));
+        }
+        let base = free.map(|place| placed.bases[place]);
         let mut memory = Box::new(Memory {
             node,
-            is_placed: placed.base.is_some(),
+            is_placed: base.is_some(),
             domain_nodes: domain.as_ref().map_or(1, |domain| domain.nodes.len()),
-            arena: Arena::new(bytes, views, object, catcher, placed.base)?,
+            arena: Arena::new(bytes, views, object, catcher, base)?,
             sizes: Sizes::new(bytes, views, file, is_whole)?,
             domain_holds,
             waiters: Waiters::new(),
             sync: NodeSync::new(node, nodes, locks),
             sites: Mutex::new(Sites::default()),
+            red_zones: isolates.then(|| Mutex::new(RedZones::new(node, base.is_some()))),
             inside: Mutex::new(inside),
         });
         let globals = &placed.globals;
         let is_first = node.index() == 0;
         let pages = placed.globals_bytes() as u64 / MINIPAGE_PAGE;
         if is_first && pages > 0 {
-            let run = memory.allocate(
-                pages,
-                MINIPAGE_PAGE,
-                MINIPAGE_PAGE,
-                false,
-                Location::caller(),
-            );
+            let run = memory.allocate_globals(pages);
             let run = run.map_err(io::Error::other)?;
             assert_eq!(run.at, 0, "globals are the first that node 0 allocates");
         }
         // SAFETY: whoever places globals says that they are the program's, and that no thread
         // accesses them now (`ProgramMemory::new`).
         unsafe { memory.arena.show_globals(globals, is_first)? };
-        let of: *const Memory = &raw const *memory;
-        let catches = memory.arena.catches();
-        if !catches {
+        if !memory.arena.catches() || isolates {
             memory.lock().machine.keep_freed();
         }
-        let views = memory.arena.program_views().filter(|_| catches);
+        let mut node = NodeMemory {
+            registrations: Vec::new(),
+            memory,
+            bases: placed.bases.clone(),
+            obstacles,
+        };
+        node.register()?;
+        Ok(node)
+    }
+
+    /// Makes the views known to the handlers of faults.
+    fn register(&mut self) -> io::Result<()> {
+        let of: *const Memory = &raw const *self.memory;
+        let catches = self.memory.arena.catches();
+        let views = self.memory.arena.program_views().filter(|_| catches);
         // SAFETY: the box keeps the memory where it is, and is dropped after the registrations.
         let registrations = views.map(|views| unsafe { Registration::new(of, views) });
-        let registrations = registrations.collect::<io::Result<_>>()?;
-        Ok(NodeMemory {
-            _registrations: registrations,
-            memory,
-        })
+        self.registrations = registrations.collect::<io::Result<_>>()?;
+        Ok(())
     }
 
     /// The memory of an annex, if it is one.
@@ -347,8 +288,21 @@ impl AnnexMaker for MemorySettings {
 }
 
 impl Annex for NodeMemory {
-    fn settle(&self, leaders: &[NodeId]) {
+    fn places(&self) -> &[String] {
+        &self.obstacles
+    }
+
+    fn settle(&mut self, leaders: &[NodeId], place: usize) -> io::Result<()> {
         self.memory.lock().machine.set_leaders(leaders);
+        // A node that is alone in its run agrees with itself on the first, whatever lies there.
+        let is_free = self.obstacles.get(place).is_some_and(String::is_empty);
+        let base = self.bases.get(place).copied().filter(|_| is_free);
+        if let Some(base) = base.filter(|base| *base != self.memory.arena.base()) {
+            self.registrations.clear();
+            self.memory.arena.move_to(base)?;
+            self.register()?;
+        }
+        Ok(())
     }
 
     fn deliver(
@@ -399,8 +353,13 @@ impl Annex for NodeMemory {
         context::run(runs, body);
     }
 
-    fn program_over(&self) {
+    fn program_over(&self) -> Result<(), Error> {
         self.memory.ends_starts();
+        let Some(zones) = &self.memory.red_zones else {
+            return Ok(());
+        };
+        let checked = locked(zones).check_all(&self.memory.arena);
+        checked.map_err(Error::program)
     }
 
     fn all_have_ended(&self) {
@@ -465,8 +424,11 @@ impl Memory {
         bytes: u64,
         align: u64,
         in_groups: bool,
-        site: &'static Location<'static>,
+        site: CallSite,
     ) -> Result<MinipageRun, MinipageRefusal> {
+        if self.red_zones.is_some() {
+            return self.allocate_isolated(count, bytes, align, in_groups, site);
+        }
         let run = match in_groups {
             true => self
                 .lock()
@@ -474,7 +436,7 @@ impl Memory {
                 .allocate_in_groups(count, bytes, align)?,
             false => self.lock().machine.allocate(count, bytes, align)?,
         };
-        self.sites().allocated(&run, site);
+        self.sites().allocated(&run, bytes, site);
         if !self.arena.catches() {
             for minipage in (0..run.count).filter_map(|index| run.minipage(index)) {
                 self.sizes.allocated(minipage.at, minipage.bytes as usize);
@@ -544,11 +506,7 @@ impl Memory {
     ///
     /// # Errors
     /// As [`acts`](Memory::acts).
-    pub fn free(
-        &self,
-        address: u64,
-        site: &'static Location<'static>,
-    ) -> Result<bool, MemoryWaitError> {
+    pub fn free(&self, address: u64, site: CallSite) -> Result<bool, MemoryWaitError> {
         let (mut asked, mut is_own, mut freed, mut failed) = (false, false, true, None);
         let page = waits_for(address);
         let waited = context::wait(self.threads(), page, &mut |out| {
@@ -595,6 +553,7 @@ impl Memory {
         Effects {
             node: self.node,
             sites: &self.sites,
+            red_zones: self.red_zones.as_ref(),
             frees_at: None,
             arena: &self.arena,
             waiters: &self.waiters,
@@ -688,12 +647,16 @@ impl Memory {
         if self.lock().keeps(context::own_number()) {
             self.stepped();
         }
+        // What is known goes by the protocol's addresses.
+        let placed = Some(address as usize).filter(|_| self.is_placed);
+        let known = placed.and_then(|place| self.arena.address_of(place));
+        let known = known.unwrap_or(address);
         MemoryAccessError {
             address,
             writes,
             node: self.node,
             cause,
-            allocation: self.known(address),
+            allocation: self.known(known),
         }
     }
 }

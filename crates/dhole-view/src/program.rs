@@ -3,9 +3,9 @@
 
 use std::io;
 use std::ops::Range;
-use std::panic::Location;
 use std::ptr::NonNull;
 
+use dhole_model::CallSite;
 use dhole_node::{Annex, AnnexMaker, AnnexPlace, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRun};
 
@@ -26,7 +26,9 @@ pub struct ProgramMemory {
 }
 
 impl ProgramMemory {
-    /// Memory that begins at `base`, and globals at these addresses, whole pages.
+    /// Memory that begins at the first of `bases` that is free in all processes, and globals at
+    /// these addresses, whole pages. Where none is free the run does not start: the error says what
+    /// lies there, and on which node.
     ///
     /// # Safety
     /// The ranges are mapped in this process, and nothing but the program's own variables lies
@@ -34,11 +36,11 @@ impl ProgramMemory {
     /// thread accesses them. After it they are zero.
     pub unsafe fn new(
         settings: MemorySettings,
-        base: usize,
+        bases: Vec<usize>,
         globals: Vec<Range<usize>>,
     ) -> ProgramMemory {
         let placed = Placed {
-            base: Some(base),
+            bases,
             globals,
             handlers: HandlerStack::Own,
         };
@@ -89,18 +91,57 @@ impl<'id> RawMemory<'id> {
     /// [`MemoryError::Refused`]: there is no more room, or no such size.
     #[track_caller]
     pub fn allocate(self, bytes: usize, align: usize) -> Result<NonNull<u8>, MemoryError> {
+        self.allocate_at(bytes, align, bytes, CallSite::caller())
+    }
+
+    /// As [`allocate`](RawMemory::allocate), of which errors name so many bytes, and this place in
+    /// the program.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allocate_at(
+        self,
+        bytes: usize,
+        align: usize,
+        named: usize,
+        site: CallSite,
+    ) -> Result<NonNull<u8>, MemoryError> {
         let (bytes, align) = (bytes as u64, align as u64);
         let run = match bytes {
-            0..=MINIPAGE_PAGE => self
-                .0
-                .allocate(1, bytes, align, false, Location::caller())?,
+            _ if self.0.isolates() => self.0.allocate_contiguous(bytes, named as u64, site)?,
+            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align, false, site)?,
             _ => {
                 let pages = bytes.div_ceil(MINIPAGE_PAGE);
-                self.0
-                    .allocate(pages, MINIPAGE_PAGE, align, false, Location::caller())?
+                self.0.allocate(pages, MINIPAGE_PAGE, align, false, site)?
             }
         };
         Ok(self.place(run, bytes as usize))
+    }
+
+    /// Whether each allocation has pages of its own, with a red zone behind it
+    /// ([`MemoryLayout::Isolate`](dhole_node::MemoryLayout)).
+    pub fn isolates(self) -> bool {
+        self.0.isolates()
+    }
+
+    /// The addresses of all views.
+    pub fn views(self) -> Range<usize> {
+        let mut all = self.0.arena.program_views();
+        all.next().unwrap_or_default()
+    }
+
+    /// Frees all minipages of so many bytes, for all nodes: an access afterwards cannot be made.
+    /// The place in the program is named there.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: the bytes are not in the memory, or the run has ended; or the program has
+    /// written behind the end of an allocation, where they are isolated.
+    pub fn free_at(self, at: usize, bytes: usize, site: CallSite) -> Result<(), MemoryError> {
+        for address in self.pages(at, bytes)? {
+            // Of a minipage of several pages the first frees all.
+            let _freed: bool = self.0.free(address, site)?;
+        }
+        Ok(())
     }
 
     fn place(self, run: MinipageRun, bytes: usize) -> NonNull<u8> {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
-use std::panic::Location;
 
 use dhole_heap::Share;
+use dhole_model::CallSite;
 use dhole_node::{IntoError, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, VIEW_BITS};
 
@@ -177,7 +177,7 @@ pub fn alloc_chunks<N: SharedNumber>(
     let (count, len, chunk) = (count as u64, len as u64, chunk as u64);
     let bytes = len.saturating_mul(size).saturating_mul(chunk);
     let minipages = count.div_ceil(chunk.max(1));
-    let run = memory(w)?.allocate(minipages, bytes, size, false, Location::caller())?;
+    let run = memory(w)?.allocate(minipages, bytes, size, false, CallSite::caller())?;
     Ok(SharedRows {
         at: run.at,
         count,
@@ -205,7 +205,7 @@ pub fn alloc_groups<N: SharedNumber>(
     let size = size_of::<N>() as u64;
     let (count, len) = (count as u64, len as u64);
     let bytes = len.saturating_mul(size);
-    let run = memory(w)?.allocate(count, bytes, size, true, Location::caller())?;
+    let run = memory(w)?.allocate(count, bytes, size, true, CallSite::caller())?;
     Ok(SharedRows {
         at: run.at,
         count,
@@ -234,7 +234,14 @@ pub fn alloc_contiguous<N: SharedNumber>(
     let pages = bytes.saturating_mul(count).div_ceil(MINIPAGE_PAGE);
     // By the size of the numbers, so that freed pages are allocated again for such alone.
     let align = size_of::<N>() as u64;
-    let run = memory(w)?.allocate(pages, MINIPAGE_PAGE, align, false, Location::caller())?;
+    let memory = memory(w)?;
+    let run = match memory.isolates() {
+        true => {
+            let bytes = bytes.saturating_mul(count);
+            memory.allocate_contiguous(bytes, bytes, CallSite::caller())?
+        }
+        false => memory.allocate(pages, MINIPAGE_PAGE, align, false, CallSite::caller())?,
+    };
     Ok(SharedRows {
         at: run.at,
         count,
@@ -333,7 +340,9 @@ impl<N: SharedNumber> SharedRows<N> {
         // A reference that some node has made up leads anywhere, and is tested when it is used.
         let bytes = self.len.wrapping_mul(size_of::<N>() as u64);
         let (minipage, within) = (i / chunk, (i % chunk).wrapping_mul(bytes));
-        let pages = bytes.wrapping_mul(chunk).div_ceil(MINIPAGE_PAGE);
+        // Those of an isolated minipage are more than its bytes take.
+        let apart = if on_page == 1 { self.stride } else { 0 };
+        let pages = bytes.wrapping_mul(chunk).max(apart).div_ceil(MINIPAGE_PAGE);
         let page = (minipage / on_page).wrapping_mul(pages.wrapping_mul(MINIPAGE_PAGE));
         let place = (minipage % on_page).wrapping_mul(self.stride.wrapping_add(1 << VIEW_BITS));
         let begins = self.at.wrapping_add(page).wrapping_add(place);
@@ -384,7 +393,7 @@ impl<N: SharedNumber> SharedRows<N> {
             self.row(self.count() - 1).tested(memory)?;
         }
         for (at, _) in self.minipages(0..self.count()) {
-            if !memory.free(at, Location::caller())? {
+            if !memory.free(at, CallSite::caller())? {
                 return Err(gone(memory, at));
             }
         }
@@ -596,7 +605,7 @@ impl<N: SharedNumber> SharedRow<N> {
     pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
         self.tested(memory)?;
-        match memory.free(self.at, Location::caller())? {
+        match memory.free(self.at, CallSite::caller())? {
             true => Ok(()),
             false => Err(gone(memory, self.at)),
         }

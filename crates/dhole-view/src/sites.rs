@@ -1,8 +1,8 @@
 //! Where minipages were allocated and freed, in words for errors.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 
+use dhole_model::CallSite;
 use dhole_protocol::memory::{MINIPAGE_PAGE, MOST_WORDS, MinipageRun, VIEW_BITS};
 
 /// Words of so many pages are kept.
@@ -17,7 +17,7 @@ struct Allocation {
     end: u64,
     count: u64,
     bytes: u32,
-    site: &'static Location<'static>,
+    site: CallSite,
 }
 
 /// What a node knows of the places in the program.
@@ -44,8 +44,8 @@ fn keep(words: &mut BTreeMap<u64, String>, address: u64, of: String) {
 }
 
 impl Sites {
-    /// This node has allocated minipages at a place in the program.
-    pub fn allocated(&mut self, run: &MinipageRun, site: &'static Location<'static>) {
+    /// This node has allocated minipages at a place in the program, each of so many bytes there.
+    pub fn allocated(&mut self, run: &MinipageRun, bytes: u64, site: CallSite) {
         let pages = u64::from(run.bytes).div_ceil(MINIPAGE_PAGE);
         let on_page = u64::from(run.on_page).max(1);
         let all = run.count.div_ceil(on_page) * pages * MINIPAGE_PAGE;
@@ -63,7 +63,7 @@ impl Sites {
             let allocation = Allocation {
                 end,
                 count: run.count,
-                bytes: run.bytes,
+                bytes: bytes as u32,
                 site,
             };
             self.allocated.insert(first, allocation);
@@ -140,10 +140,12 @@ mod tests {
             count,
         };
         let second = 1 << VIEW_BITS;
-        let site = Location::caller();
-        sites.allocated(&run(0, 256, 2, 5), site);
-        sites.allocated(&run(second * 2 + 512, 100, 1, 1), site);
-        sites.allocated(&run(4096 * 3, 9000, 1, 2), site);
+        let mut allocated = |run: &MinipageRun| {
+            sites.allocated(run, run.bytes.into(), CallSite::caller());
+        };
+        allocated(&run(0, 256, 2, 5));
+        allocated(&run(second * 2 + 512, 100, 1, 1));
+        allocated(&run(4096 * 3, 9000, 1, 2));
         let words = |sites: &Sites, address| sites.words(address).unwrap_or_default();
         for address in [0, 255, second + 300, 4096 * 2, second + 4096] {
             assert!(

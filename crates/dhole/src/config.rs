@@ -5,9 +5,9 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, Multiprocess, Optimisations,
-    Outcome, Program, Races, Result, RunError, Settings, Threads, Worker, check_nodes, keep_values,
-    run_nodes,
+    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryLayout, Multiprocess,
+    Optimisations, Outcome, Program, Races, Result, RunError, Settings, Threads, Worker,
+    check_nodes, keep_values, run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
@@ -34,6 +34,7 @@ pub struct Config {
     optimisations: Option<Optimisations>,
     one_sided: Option<bool>,
     domains: Option<Domains>,
+    layout: Option<MemoryLayout>,
     watch_objects: bool,
     survive: bool,
     annex: Option<Arc<dyn AnnexMaker>>,
@@ -57,6 +58,7 @@ impl Config {
             optimisations: None,
             one_sided: None,
             domains: None,
+            layout: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
             annex: None,
@@ -219,6 +221,16 @@ impl Config {
         self
     }
 
+    /// Sets how allocations lie in raw memory: unless set, as `dhole run --memory` says
+    /// ([`Defaults`]), or [`MemoryLayout::Views`]. [`MemoryLayout::Isolate`] finds accesses past
+    /// the end of an allocation and after it was freed. Each node has its own memory then, and the
+    /// run is refused if other [domains](Config::domains) are asked for
+    /// ([`ConfigError::IsolatedDomains`]).
+    pub fn memory_layout(mut self, layout: MemoryLayout) -> Config {
+        self.layout = Some(layout);
+        self
+    }
+
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
@@ -338,6 +350,8 @@ impl Config {
         if let Some(setting) = self.lacked(coherence, races) {
             return Err(ConfigError::PagesHaveNo { setting });
         }
+        let layout = self.layout.or(defaults.layout).unwrap_or_default();
+        let domains = self.domains.or(defaults.domains);
         Ok(Settings {
             nodes,
             suspect_after: self.suspect_after,
@@ -348,7 +362,11 @@ impl Config {
             detector: self.detector,
             optimisations: self.optimisations.unwrap_or_default(),
             one_sided: self.one_sided.or(defaults.one_sided).unwrap_or(true),
-            domains: self.domains.or(defaults.domains).unwrap_or_default(),
+            domains: domains.unwrap_or(match layout {
+                MemoryLayout::Views => Domains::default(),
+                MemoryLayout::Isolate => Domains::Node,
+            }),
+            layout,
             watch_objects: self.watch_objects,
             survive: self.survive,
             annex: self.annex.clone(),

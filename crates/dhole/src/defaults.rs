@@ -1,13 +1,13 @@
 use dhole_model::{Barriers, Coherence};
-use dhole_node::{ConfigError, Domains, Races};
+use dhole_node::{ConfigError, Domains, MemoryLayout, Races};
 
 /// The settings that a run takes from the environment, for each that the program does not set with
 /// [`Config`](crate::Config).
 ///
 /// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier`, `--one-sided`,
-/// `--domains` and `--report`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`,
-/// `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS` and `DHOLE_REPORT`. A user may set the
-/// variables too.
+/// `--domains`, `--memory` and `--report`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`,
+/// `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS`, `DHOLE_MEMORY` and `DHOLE_REPORT`. A user
+/// may set the variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.
@@ -20,6 +20,8 @@ pub struct Defaults {
     pub one_sided: Option<bool>,
     /// Which nodes have the same raw memory.
     pub domains: Option<Domains>,
+    /// How allocations lie in raw memory.
+    pub layout: Option<MemoryLayout>,
     /// How the report of each run is written to standard error, if it is.
     pub report: Option<ReportForm>,
 }
@@ -64,15 +66,18 @@ impl Defaults {
     /// The variable that says which nodes have the same raw memory: `host`, `node`, or how many at
     /// most.
     pub const DOMAINS: &str = "DHOLE_DOMAINS";
+    /// The variable that says how allocations lie in raw memory: `views` or `isolate`.
+    pub const MEMORY: &str = "DHOLE_MEMORY";
     /// The variable that says how reports are written.
     pub const REPORT: &str = "DHOLE_REPORT";
     /// All of them.
-    pub const VARIABLES: [&str; 6] = [
+    pub const VARIABLES: [&str; 7] = [
         Self::PROTOCOL,
         Self::RACES,
         Self::BARRIER,
         Self::ONE_SIDED,
         Self::DOMAINS,
+        Self::MEMORY,
         Self::REPORT,
     ];
 
@@ -113,6 +118,10 @@ impl Defaults {
             let names = ["host", "node", "a number of nodes"];
             said.parse().map_err(|_| wrong(variable, said, &names))
         });
+        let layout = one(Self::MEMORY).map(|(variable, said)| {
+            let names = MemoryLayout::ALL.map(MemoryLayout::name);
+            said.parse().map_err(|_| wrong(variable, said, &names))
+        });
         let report = one(Self::REPORT).map(|(variable, said)| {
             let names = ReportForm::ALL.map(ReportForm::name);
             ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
@@ -123,6 +132,7 @@ impl Defaults {
             barriers: barriers.transpose()?,
             one_sided: one_sided.transpose()?,
             domains: domains.transpose()?,
+            layout: layout.transpose()?,
             report: report.transpose()?,
         })
     }
@@ -173,6 +183,9 @@ mod tests {
         assert_eq!(domains("2"), Ok(Some(Domains::Most(2))));
         let expected = "DHOLE_DOMAINS is `0`: one of host, node, a number of nodes is expected";
         assert_eq!(domains("0").unwrap_err().to_string(), expected);
+        let memory = Defaults::read(|it| (it == Defaults::MEMORY).then(|| "isolated".to_owned()));
+        let expected = "DHOLE_MEMORY is `isolated`: one of views, isolate is expected";
+        assert_eq!(memory.unwrap_err().to_string(), expected);
         assert_eq!(with("", "", ""), Ok(Defaults::default()));
         let all = Defaults {
             coherence: Some(Coherence::Home),
@@ -180,6 +193,7 @@ mod tests {
             barriers: Some(Barriers::Central),
             one_sided: None,
             domains: None,
+            layout: None,
             report: None,
         };
         assert_eq!(with("home", "warn-all", "central"), Ok(all));

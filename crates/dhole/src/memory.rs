@@ -161,9 +161,9 @@
 //! memory. System calls do not fault: copy what they read or write (`EFAULT` otherwise).
 
 pub use dhole_view::{
-    AtomicF32, AtomicF64, HeldRows, MemoryAccessError, MemoryAccessFailure, MemoryError,
-    MemorySettings, MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber, SharedRange,
-    SharedRow, SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous, alloc_groups,
-    alloc_rows, hold, on_failed_access, usage,
+    AtomicF32, AtomicF64, CANNOT_ACCESS, HeldRows, MemoryAccessError, MemoryAccessFailure,
+    MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber,
+    SharedRange, SharedRow, SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous,
+    alloc_groups, alloc_rows, hold, on_failed_access, usage,
 };
 pub use dhole_view::{sync, threads};

@@ -27,12 +27,16 @@ fn cell<'a>(at: usize) -> &'a AtomicU64 {
 }
 
 fn config(base: usize, globals: Vec<Range<usize>>) -> Config {
+    config_at(vec![base], globals)
+}
+
+fn config_at(bases: Vec<usize>, globals: Vec<Range<usize>>) -> Config {
     let settings = MemorySettings {
         views: 4,
         bytes: 1 << 30,
     };
     // SAFETY: the pages are this test's own, and accessed by atomics alone.
-    Config::nodes(1).memory(unsafe { ProgramMemory::new(settings, base, globals) })
+    Config::nodes(1).memory(unsafe { ProgramMemory::new(settings, bases, globals) })
 }
 
 #[test]
@@ -75,7 +79,7 @@ fn globals_that_are_larger_than_the_memory_are_refused() {
         bytes: 2 * PAGE as u64,
     };
     // SAFETY: the pages are this test's own, and nobody accesses them.
-    let memory = unsafe { ProgramMemory::new(settings, 0x30_0000_0000, vec![pages(3)]) };
+    let memory = unsafe { ProgramMemory::new(settings, vec![0x30_0000_0000], vec![pages(3)]) };
     let refused = Config::nodes(1).memory(memory).run(|_| Ok(()));
     let said = refused.map(|_| ()).unwrap_err().to_string();
     assert!(
@@ -90,11 +94,20 @@ fn an_address_that_is_taken_and_several_nodes_in_a_process_are_refused() {
     let taken = pages(4);
     let run = config(taken.start, Vec::new()).run(|_| Ok(()));
     let said = refusal(run.map(|run| run.value));
-    let address = format!("{:#x}", taken.start);
-    assert!(
-        said.contains(&address) && said.contains("raw memory"),
-        "{said}"
-    );
+    let (address, end) = (format!("{:#x}", taken.start), taken.end);
+    let lies = format!("{address} to {end:#x} is memory without a name");
+    for words in ["raw memory", "it has no place on node 0", &address, &lies] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let other = 0x40_0000_0000;
+    let run = config_at(vec![taken.start, other], Vec::new()).run(|w| {
+        let raw = RawMemory::of(w)?;
+        assert_eq!(raw.views(), other..other + (4 << 30));
+        let place = raw.allocate(8, 8)?.addr().get();
+        cell(place).store(3, Relaxed);
+        Ok(place)
+    });
+    assert_eq!(run.expect("another address").value, other);
     let two = config(0x20_0000_0000, Vec::new());
     let said = refusal(
         two.simulate(dhole::sim::Settings::fixed_cost(2), |_| Ok(()))

@@ -11,6 +11,7 @@ mod ending;
 mod globals;
 mod groups;
 mod held;
+mod isolate;
 mod killed;
 mod litmus;
 mod programs;

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use dhole::{RunError, Worker};
 
 use crate::{
-    attempts, config, domain_locks, domains, ending, killed, litmus, starting, sync, threads,
+    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, starting, sync,
+    threads,
 };
 
 /// Runs a program by its name; the exit code of the process.
@@ -27,6 +28,11 @@ pub fn run(name: &str) -> i32 {
         "dies with a lock" => says(domain_locks::dies_with_it),
         "keeps locks" => ends(domain_locks::keeps()),
         "counts" => ends(domains::counts()),
+        "overflows" => {
+            let layout = dhole::MemoryLayout::Isolate;
+            let run = config(1).memory_layout(layout).run(isolate::overflows);
+            ends(run.map(|_| ()))
+        }
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),

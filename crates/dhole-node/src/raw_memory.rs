@@ -1,0 +1,63 @@
+//! Settings of a run's raw memory, beside its domains.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How allocations lie in raw memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemoryLayout {
+    /// Several on a page, each in a view of its own.
+    #[default]
+    Views,
+    /// Each on pages of its own, with a red zone behind it: a pattern that is checked where a copy
+    /// is sent or taken away, at `free`, and at the end of the program. What is freed is not
+    /// allocated again. It needs a memory for each node ([`Domains::Node`](crate::Domains)).
+    Isolate,
+}
+
+impl MemoryLayout {
+    /// All of them.
+    pub const ALL: [MemoryLayout; 2] = [MemoryLayout::Views, MemoryLayout::Isolate];
+
+    /// What it is called: `views` or `isolate`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryLayout::Views => "views",
+            MemoryLayout::Isolate => "isolate",
+        }
+    }
+}
+
+impl fmt::Display for MemoryLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name is none of a layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`views` or `isolate`")]
+pub struct UnknownLayout;
+
+impl FromStr for MemoryLayout {
+    type Err = UnknownLayout;
+
+    fn from_str(name: &str) -> Result<MemoryLayout, UnknownLayout> {
+        let mut all = MemoryLayout::ALL.into_iter();
+        all.find(|layout| layout.name() == name)
+            .ok_or(UnknownLayout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_have_names() {
+        for layout in MemoryLayout::ALL {
+            assert_eq!(layout.to_string().parse(), Ok(layout));
+        }
+        assert_eq!("Isolate".parse::<MemoryLayout>(), Err(UnknownLayout));
+    }
+}

@@ -1,0 +1,138 @@
+//! Carries the effects of the machine out.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use dhole_model::{CallSite, NodeId};
+use dhole_node::AnnexOutbox;
+use dhole_protocol::ProtocolError;
+use dhole_protocol::memory::{
+    MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, Minipage, Permission,
+};
+
+use super::{freed_by, known, locked, waits_for};
+use crate::arena::Arena;
+use crate::catcher::Protection;
+use crate::red_zones::RedZones;
+use crate::sites::Sites;
+use crate::waiters::Waiters;
+
+/// Carries the effects of the machine out.
+pub(crate) struct Effects<'a, 'o> {
+    pub(super) node: NodeId,
+    pub(super) sites: &'a Mutex<Sites>,
+    pub(super) red_zones: Option<&'a Mutex<RedZones>>,
+    /// Where the thread frees a minipage, if it does.
+    pub(super) frees_at: Option<CallSite>,
+    pub(super) arena: &'a Arena,
+    pub(super) waiters: &'a Waiters,
+    pub(super) payload: &'a [u8],
+    pub out: &'a mut AnnexOutbox<'o>,
+    /// What the system refused; after that nothing is carried out.
+    pub(super) failed: Option<ProtocolError>,
+}
+
+impl MemoryEffects for Effects<'_, '_> {
+    fn does(&mut self, command: MemoryCommand) {
+        if self.failed.is_some() {
+            return;
+        }
+        match command {
+            MemoryCommand::Send { to, mut message } if message.has_words() => {
+                let words = match message.kind {
+                    MemoryKind::Gone => known(self.sites, message.address).unwrap_or_default(),
+                    _ => self.frees(message.address).unwrap_or_default(),
+                };
+                message.minipage.bytes = words.len() as u32;
+                let gather = |into: &mut Vec<u8>| into.extend_from_slice(words.as_bytes());
+                self.out.send_bytes(to, message, gather);
+            }
+            MemoryCommand::Send { to, message } => self.out.send(to, message),
+            MemoryCommand::SendBytes { to, message } => {
+                self.guard(message.minipage, true);
+                if self.failed.is_some() {
+                    return;
+                }
+                let gather = |into: &mut Vec<u8>| self.arena.gather(message.minipage, into);
+                self.out.send_bytes(to, message, gather);
+            }
+            MemoryCommand::Install(minipage) => {
+                self.arena.scatter(minipage, self.payload);
+                self.guard(minipage, false);
+            }
+            MemoryCommand::Clear(minipage) if self.arena.catches() => {
+                self.arena.clear(minipage);
+                if let Some(zones) = self.red_zones {
+                    locked(zones).forget(minipage);
+                }
+            }
+            // Another node may access it still, for none faults.
+            MemoryCommand::Clear(_) => {}
+            MemoryCommand::Permit {
+                minipage,
+                permission,
+            } => {
+                if permission > Permission::Nothing {
+                    self.guard(minipage, false);
+                }
+                let pages = minipage.first_page()..minipage.end_of_pages();
+                self.protect(pages, permission);
+                if permission < Permission::Write {
+                    self.guard(minipage, true);
+                }
+            }
+            MemoryCommand::Wake { address } => {
+                self.out.wakes_worker = true;
+                self.waiters.wake(waits_for(address));
+            }
+        }
+    }
+
+    fn happens(&mut self, event: MemoryEvent) {
+        match event {
+            MemoryEvent::Translated => self.out.work.translations += 1,
+            MemoryEvent::Competes => self.out.competing_requests += 1,
+            MemoryEvent::Dropped => self.out.dropped_prefetches += 1,
+        }
+    }
+}
+
+impl Effects<'_, '_> {
+    /// Makes the red zone of a minipage known, if it is not; and checks it, if it is to.
+    fn guard(&mut self, minipage: Minipage, checks: bool) {
+        let Some(zones) = self.red_zones else { return };
+        let mut zones = locked(zones);
+        match checks {
+            true => {
+                zones.learn(minipage, self.arena);
+                let checked = zones.check(minipage, self.arena);
+                self.failed = self.failed.take().or(checked.err());
+            }
+            false => zones.learn(minipage, self.arena),
+        }
+    }
+
+    /// Which node frees the minipage at an address, and where: this one, or one of its domain.
+    fn frees(&self, address: u64) -> Option<String> {
+        if let Some(site) = self.frees_at {
+            return Some(freed_by(self.node, site));
+        }
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        sites.frees(address).cloned()
+    }
+
+    /// From here on all threads may do this with pages of a view.
+    pub(super) fn protect(&mut self, pages: Range<u64>, permission: Permission) {
+        let protection = match permission {
+            Permission::Nothing => Protection::Closed,
+            Permission::Read => Protection::ReadOnly,
+            Permission::Write => Protection::Open,
+        };
+        self.out.work.protections += 1;
+        let at = pages.start;
+        if let Err(cause) = self.arena.protect(pages, protection) {
+            let cause = cause.to_string();
+            self.failed = Some(ProtocolError::MinipageProtection { at, cause });
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Where a memory can lie that has the same addresses in all processes.
+
+use std::io;
+use std::ops::Range;
+
+/// What is in the way of so many bytes at each of some addresses, in words; empty where nothing
+/// is.
+pub(crate) fn obstacles(bases: &[usize], bytes: usize) -> Vec<String> {
+    bases.iter().map(|base| obstacle(*base, bytes)).collect()
+}
+
+fn obstacle(base: usize, bytes: usize) -> String {
+    let flags =
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let at = std::ptr::without_provenance_mut(base);
+    // SAFETY: where nothing is yet (`NOREPLACE`): it touches nothing else.
+    let mapped = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED {
+        let cause = io::Error::last_os_error();
+        let lies = what_lies_in(base..base.saturating_add(bytes));
+        return format!(
+            "{bytes} bytes at {base:#x}: {}",
+            lies.unwrap_or_else(|| cause.to_string())
+        );
+    }
+    // SAFETY: it was mapped above, and nothing refers to it.
+    unsafe { libc::munmap(mapped, bytes) };
+    // A system that does not know the flag takes another address.
+    match mapped.addr() == base {
+        true => String::new(),
+        false => format!(
+            "{bytes} bytes at {base:#x}: the system gives {:#x}",
+            mapped.addr()
+        ),
+    }
+}
+
+/// The first mapping of this process that has addresses in common with some, in words.
+fn what_lies_in(wanted: Range<usize>) -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |it| usize::from_str_radix(it, 16).ok();
+        let (start, end) = (number(start)?, number(end)?);
+        let meets = start < wanted.end && wanted.start < end;
+        let name = rest.split_ascii_whitespace().nth(4);
+        let name = name.unwrap_or("memory without a name");
+        meets.then(|| format!("{start:#x} to {end:#x} is {name}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let here = what_is_in_the_way_is_named as fn() as usize;
+        let said = obstacles(&[here / 4096 * 4096, 0x2f00_0000_0000], 4096);
+        let name = std::env::current_exe().expect("a name");
+        let name = name.display().to_string();
+        assert!(
+            said[0].starts_with("4096 bytes at 0x") && said[0].ends_with(&name),
+            "{said:?}"
+        );
+        assert_eq!(said[1], "");
+        // An address that no process has.
+        let beyond = obstacles(&[0x7fff_ffff_f000], 1 << 30);
+        assert!(beyond[0].contains("at 0x7ffffffff000: "), "{beyond:?}");
+    }
+}
