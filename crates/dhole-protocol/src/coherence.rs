@@ -8,6 +8,7 @@
 mod aggregation;
 mod along;
 pub(crate) mod arrays;
+pub mod built_in;
 mod copyset;
 mod ending;
 mod exclusive;

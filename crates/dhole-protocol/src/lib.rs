@@ -72,6 +72,7 @@ pub use array_command::{
     WantedElements,
 };
 pub use coherence::MOST_BESIDE;
+pub use coherence::built_in;
 pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::races::{Changed, Races};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};

@@ -4,10 +4,10 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
-use crate::coherence::Protocols;
 use crate::coherence::arrays::home::ElementFlush;
 use crate::coherence::home::Flush;
 use crate::coherence::switch::has_one_copy;
+use crate::coherence::{Protocols, built_in};
 use crate::command::{Command, Commands, Event, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
@@ -67,6 +67,7 @@ impl Protocol {
 
     /// As [`finding`](Protocol::finding), with other limits for the log of intervals.
     pub fn with(me: NodeId, nodes: usize, limits: LogLimits, races: Races) -> Protocol {
+        built_in::put();
         Protocol {
             me,
             coherence: Protocols::new(me, nodes, limits, races),

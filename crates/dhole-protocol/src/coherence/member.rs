@@ -150,6 +150,14 @@ impl<P: CoherenceProtocol> Ship for Brought<P> {
     };
 }
 
+/// Leaves a protocol's entry in the program: options know its name, before anything has called
+/// [`coherence`](CoherenceProtocol::coherence).
+#[inline]
+#[allow(dead_code, reason = "dhole may bring no member")]
+pub(crate) fn put<P: CoherenceProtocol>() {
+    dhole_registry::put::<Brought<P>>();
+}
+
 /// What a protocol knows of its surroundings, and how it says what is to be done. What it says is
 /// done in its order, once the event has been taken.
 pub struct Context<'a, P: ?Sized> {
@@ -301,61 +309,69 @@ mod tests {
 
     #[test]
     fn a_protocol_that_names_another_of_dhole_is_refused() {
-        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-        struct Home;
-
-        impl CoherenceProtocol for Home {
-            const NAME: &'static str = "home";
-            type Message = ();
-            type Notice = ();
-
-            fn new(_: NodeId, _: usize) -> Home {
-                Home
-            }
-
-            fn allocated(&mut self, _: OidRange, _: &mut Context<'_, Home>) {}
-
-            fn read_miss(&mut self, unit: Oid, _: NodeId, cx: &mut Context<'_, Home>) {
-                cx.gone(unit);
-            }
-
-            fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Home>) {
-                cx.ready(unit);
-            }
-
-            fn must_release(&self) -> bool {
-                false
-            }
-
-            fn before_release(&mut self, cx: &mut Context<'_, Home>) {
-                cx.released();
-            }
-
-            fn after_acquire(&mut self, _: &mut Context<'_, Home>) {}
-
-            fn deliver(
-                &mut self,
-                _: NodeId,
-                (): (),
-                _: &mut Context<'_, Home>,
-            ) -> Result<(), &'static str> {
-                Err("it says nothing")
-            }
-
-            fn adopt(&mut self, _: Oid, _: NodeId, _: &mut Context<'_, Home>) {}
-
-            fn give_up(&mut self, _: Oid, creator: NodeId, _: &mut Context<'_, Home>) -> NodeId {
-                creator
-            }
-
-            fn freed(&mut self, _: Oid) {}
-        }
-
-        let refused = std::panic::catch_unwind(Home::coherence).unwrap_err();
+        let refused = std::panic::catch_unwind(Named::<true>::coherence).unwrap_err();
         let said = refused.downcast_ref::<String>().expect("words");
         assert!(
             said.contains("'home': dhole brings one of this name"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_protocol_that_was_put_is_known_by_its_name() {
+        put::<Named<false>>();
+        let found: Coherence = "listed".parse().expect("a name in the table");
+        assert!(matches!(found, Coherence::Member(_)), "{found:?}");
+    }
+
+    /// A protocol that does nothing, by the name of one that dhole brings or by one of its own.
+    #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+    struct Named<const TAKEN: bool>;
+
+    impl<const TAKEN: bool> CoherenceProtocol for Named<TAKEN> {
+        const NAME: &'static str = if TAKEN { "home" } else { "listed" };
+        type Message = ();
+        type Notice = ();
+
+        fn new(_: NodeId, _: usize) -> Self {
+            Named
+        }
+
+        fn allocated(&mut self, _: OidRange, _: &mut Context<'_, Self>) {}
+
+        fn read_miss(&mut self, unit: Oid, _: NodeId, cx: &mut Context<'_, Self>) {
+            cx.gone(unit);
+        }
+
+        fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Self>) {
+            cx.ready(unit);
+        }
+
+        fn must_release(&self) -> bool {
+            false
+        }
+
+        fn before_release(&mut self, cx: &mut Context<'_, Self>) {
+            cx.released();
+        }
+
+        fn after_acquire(&mut self, _: &mut Context<'_, Self>) {}
+
+        fn deliver(
+            &mut self,
+            _: NodeId,
+            (): (),
+            _: &mut Context<'_, Self>,
+        ) -> Result<(), &'static str> {
+            Err("it says nothing")
+        }
+
+        fn adopt(&mut self, _: Oid, _: NodeId, _: &mut Context<'_, Self>) {}
+
+        fn give_up(&mut self, _: Oid, creator: NodeId, _: &mut Context<'_, Self>) -> NodeId {
+            creator
+        }
+
+        fn freed(&mut self, _: Oid) {}
     }
 }

@@ -1,0 +1,23 @@
+//! Members that dhole brings: each is a file here and a line in [the list](built_in).
+//!
+//! Every program that makes a node's protocol has their entries in its table of members. So
+//! options and [`Coherence::all`](dhole_model::Coherence::all) know their names, as they know those
+//! of protocols that the program brings. The list may be empty.
+
+/// Declares the modules of members, publishes their types, and leaves their entries in the program.
+macro_rules! built_in {
+    ($($module:ident::$protocol:ident),* $(,)?) => {
+        $(
+            mod $module;
+            pub use $module::$protocol;
+        )*
+
+        /// Leaves the entries in the program.
+        #[inline]
+        pub(crate) fn put() {
+            $(super::member::put::<$protocol>();)*
+        }
+    };
+}
+
+built_in![];
