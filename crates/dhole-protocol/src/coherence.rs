@@ -7,17 +7,17 @@
 
 mod aggregation;
 mod along;
-pub(crate) mod arrays;
+mod arrays;
 pub mod built_in;
-mod copyset;
 mod ending;
 mod exclusive;
 mod expected;
 mod fetching;
 mod flushing;
 mod freeing;
-pub(crate) mod home;
+mod home;
 mod invalidation_acks;
+pub(crate) mod kind;
 mod lazy;
 pub(crate) mod member;
 mod member_events;
@@ -25,16 +25,17 @@ mod members;
 mod notice_check;
 mod object_table;
 mod one_sided;
+mod parts;
 mod pending_fetches;
-mod pushes;
 mod quiescence;
 pub(crate) mod races;
+mod region;
 pub(crate) mod switch;
 mod treadmarks;
 mod twins;
 mod update;
 
-use dhole_model::{Coherence, NodeId, OidRange, Version};
+use dhole_model::{Coherence, NodeId, Oid, OidRange, Version};
 
 use crate::array_command::{ArrayEvent, SentElements};
 use crate::command::{Command, Commands, WorkerIs};
@@ -65,14 +66,16 @@ pub(crate) struct Protocols {
     pub(crate) objects: ObjectTable,
     pub(crate) fetching: Fetching,
     pub(crate) lazy: Lazy,
-    pub(crate) update: Update,
-    pub(crate) home: Home,
+    pub(crate) update: Update<Oid>,
+    pub(crate) home: Home<Oid>,
     pub arrays: Arrays,
     /// The pages of a run under TreadMarks.
     pub treadmarks: TreadMarks,
     /// The protocols that the program brings.
     pub(crate) members: Members,
     pub races: RaceFinder,
+    /// Pushes of older versions are of no use: something has changed protocol since.
+    pub(crate) pushes_from: u64,
     /// How much is kept of what others have written.
     most_heard: usize,
 }
@@ -91,6 +94,7 @@ impl Protocols {
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
             members: Members::default(),
             races: RaceFinder::new(me, races),
+            pushes_from: 0,
             most_heard: limits.most_heard,
         }
     }
@@ -150,7 +154,8 @@ impl Protocols {
     /// without notices.
     pub fn acquired(&mut self, out: &mut Commands) {
         self.home.drop_cached(&mut self.objects, out);
-        self.arrays.drop_cached(out);
+        let Arrays { home, table, .. } = &mut self.arrays;
+        home.drop_cached(table, out);
         self.members_acquired(out)
     }
 
@@ -197,7 +202,7 @@ impl Protocols {
     pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
         if matches!(event, ArrayEvent::Switched { .. }) {
             // As where objects are switched.
-            self.update.pushes_from = self.intervals.lamport() + 1;
+            self.pushes_from = self.intervals.lamport() + 1;
         }
         let time = (&mut self.races, self.intervals.time());
         let seen = self.arrays.step(event, time, out)?;

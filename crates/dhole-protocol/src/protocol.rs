@@ -1,11 +1,10 @@
 use std::ops::Range;
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
-use crate::coherence::arrays::home::ElementFlush;
-use crate::coherence::home::Flush;
+use crate::coherence::kind::Flush;
 use crate::coherence::switch::has_one_copy;
 use crate::coherence::{Protocols, built_in};
 use crate::command::{Command, Commands, Event, WorkerIs};
@@ -523,16 +522,16 @@ impl Protocol {
             Message::Gone { round, oid, by } => self.coherence.told_gone(from, round, oid, by, out),
             Message::FetchReply(reply) => self.coherence.fetch_reply(from, reply, out),
             Message::Outdated { number, objects } => {
-                self.coherence.outdated(from, number, &objects, out);
+                self.coherence.outdated(from, number, &objects[..], out);
                 Ok(())
             }
-            Message::OutdatedAck { number } => self.coherence.knows(from, number, out),
+            Message::OutdatedAck { number } => self.coherence.knows::<Oid>(from, number, out),
             Message::Update { pushed } => {
-                self.coherence.update(from, &pushed, out);
+                self.coherence.pushed::<Oid>(from, &pushed, out);
                 Ok(())
             }
             Message::DropOut { objects } => {
-                self.coherence.drop_out(from, &objects);
+                self.coherence.drop_out(from, &objects[..]);
                 Ok(())
             }
             Message::Flush {
@@ -546,18 +545,15 @@ impl Protocol {
                     flushed,
                     at,
                 };
-                self.coherence.flushed(flush, worker, out)
+                self.coherence.flushed::<Oid>(flush, worker, out)
             }
-            Message::FlushAck { number } => self.coherence.acknowledged(from, number, out),
+            Message::FlushAck { number } => self.coherence.acknowledged::<Oid>(from, number, out),
             Message::UpdateElements { pushed } => {
-                let useful_from = self.coherence.update.pushes_from;
-                self.coherence
-                    .arrays
-                    .receive(from, &pushed, useful_from, out);
+                self.coherence.pushed::<Elements>(from, &pushed, out);
                 Ok(())
             }
             Message::DropOutElements { elements } => {
-                self.coherence.arrays.drop_out(from, &elements);
+                self.coherence.drop_out(from, &elements[..]);
                 Ok(())
             }
             Message::FlushElements {
@@ -565,16 +561,16 @@ impl Protocol {
                 flushed,
                 at,
             } => {
-                let flush = ElementFlush {
+                let flush = Flush {
                     from,
                     number,
                     flushed,
                     at,
                 };
-                self.coherence.elements_flushed(flush, worker, out)
+                self.coherence.flushed::<Elements>(flush, worker, out)
             }
             Message::ElementsFlushed { number } => {
-                self.coherence.elements_are_home(from, number, out)
+                self.coherence.acknowledged::<Elements>(from, number, out)
             }
             Message::ElementsGone { round, array } => {
                 self.coherence.arrays.told_gone(from, round, array, out)
@@ -619,12 +615,11 @@ impl Protocol {
                     .elements_reply(from, round, (&sent, keep), out)
             }
             Message::OutdatedElements { number, elements } => {
-                self.coherence
-                    .elements_outdated((from, number), &elements, out);
+                self.coherence.outdated(from, number, &elements[..], out);
                 Ok(())
             }
             Message::OutdatedElementsAck { number } => {
-                self.coherence.knows_elements(from, number, out)
+                self.coherence.knows::<Elements>(from, number, out)
             }
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {

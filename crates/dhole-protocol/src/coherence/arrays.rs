@@ -6,9 +6,9 @@
 //! wins everywhere, element by element.
 
 mod free;
-pub(crate) mod home;
-mod retention;
-mod update;
+mod kind;
+mod pushes;
+mod switch;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,11 +20,12 @@ use smallvec::SmallVec;
 use crate::array_command::{
     ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements,
 };
-use crate::coherence::arrays::home::ElementHome;
-use crate::coherence::arrays::update::{ElementInbox, ElementReaders};
+use crate::coherence::home::Home;
 use crate::coherence::object_table::{Ended, ObjectState};
 use crate::coherence::pending_fetches::{Asked, PendingFetches, Wants};
-use crate::coherence::races::{self, RaceFinder, SiteId};
+use crate::coherence::races::{RaceFinder, SiteId};
+use crate::coherence::region::{Table, push};
+use crate::coherence::update::Update;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::{Freed, ProtocolError};
 use crate::message::Message;
@@ -33,26 +34,28 @@ use crate::message::Message;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Arrays {
     pub(crate) me: NodeId,
-    pub(crate) arrays: BTreeMap<Oid, ArrayState>,
-    /// Segments of elements, in all arrays.
-    pub(crate) segments: usize,
+    pub(crate) table: ArrayTable,
     /// Written in the current interval, and where.
     pub(crate) dirty: Vec<(Elements, SiteId)>,
     /// Freed in the current interval, and where.
     pub(crate) freeing: Vec<(OidRange, SiteId)>,
-    /// The ids of blocks of arrays that were freed, and of chunks of objects that were.
-    pub(crate) freed: IdSet,
     /// Requests for dirty elements; at most one from each other node.
     deferred: VecDeque<Request>,
     pub(crate) fetches: PendingFetches<WantedElements>,
     /// What the round under way asked for and was freed.
     pub(crate) gone: Option<Freed>,
-    /// Who reads what is written here under the update protocol.
-    pub(crate) readers: ElementReaders,
-    /// What was pushed here under it.
-    pub(crate) inbox: ElementInbox,
-    /// The part of arrays that have a home.
-    pub(crate) home: ElementHome,
+    pub(crate) update: Update<Elements>,
+    pub(crate) home: Home<Elements>,
+}
+
+/// What a node's protocol knows of all arrays.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct ArrayTable {
+    arrays: BTreeMap<Oid, ArrayState>,
+    /// Segments of elements, in all arrays.
+    segments: usize,
+    /// The ids of blocks of arrays that were freed, and of chunks of objects that were.
+    pub freed: IdSet,
 }
 
 /// What a node's protocol knows of one array.
@@ -72,21 +75,63 @@ struct Request {
     wanted: Wants<WantedElements>,
 }
 
+impl ArrayTable {
+    /// How an array is kept consistent, which this node may meet for the first time.
+    fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
+        let state = self.arrays.entry(array).or_default();
+        *state.coherence.get_or_insert(allocated)
+    }
+
+    fn coherence(&self, array: Oid) -> Option<Coherence> {
+        self.arrays.get(&array).and_then(|state| state.coherence)
+    }
+
+    fn states(&self, elements: Elements) -> impl Iterator<Item = (Elements, ObjectState)> {
+        let array = self.arrays.get(&elements.array);
+        let states = array.map(|array| array.elements.of(elements.range()));
+        let nothing = states.is_none().then(|| (elements, ObjectState::default()));
+        let part = move |(range, state)| (Elements::new(elements.array, range), state);
+        states.into_iter().flatten().map(part).chain(nothing)
+    }
+
+    fn has_freed(&self, array: Oid) -> bool {
+        self.freed.covers(array.0..array.0 + 1)
+    }
+}
+
+impl Table<Elements> for ArrayTable {
+    fn update(&mut self, elements: Elements, mut f: impl FnMut(Elements, &mut ObjectState)) {
+        let array = elements.array;
+        let segments = &mut self.arrays.entry(array).or_default().elements;
+        let before = segments.len();
+        segments.update(elements.range(), |range, state| {
+            f(Elements::new(array, range), state);
+        });
+        self.segments = self.segments + segments.len() - before;
+    }
+
+    fn each(&self, elements: Elements, mut f: impl FnMut(Elements, ObjectState)) {
+        self.states(elements)
+            .for_each(|(part, state)| f(part, state));
+    }
+
+    fn is_freed(&self, elements: Elements) -> bool {
+        self.has_freed(elements.array)
+    }
+}
+
 impl Arrays {
     pub fn new(me: NodeId) -> Arrays {
         Arrays {
             me,
-            arrays: BTreeMap::new(),
-            segments: 0,
+            table: ArrayTable::default(),
             dirty: Vec::new(),
             freeing: Vec::new(),
-            freed: IdSet::default(),
             deferred: VecDeque::new(),
             fetches: PendingFetches::new(),
             gone: None,
-            readers: ElementReaders::default(),
-            inbox: ElementInbox::default(),
-            home: ElementHome::default(),
+            update: Update::default(),
+            home: Home::default(),
         }
     }
 
@@ -106,8 +151,8 @@ impl Arrays {
                 coherence,
             } => {
                 let version = initial(self.me);
-                self.meet(elements.array, coherence);
-                self.update(elements, |_, state| state.hold(version));
+                self.table.meet(elements.array, coherence);
+                self.table.update(elements, |_, state| state.hold(version));
             }
             ArrayEvent::Read(misses) => {
                 let mut arrays = misses.iter().map(|miss| miss.elements.array);
@@ -125,7 +170,7 @@ impl Arrays {
                 site,
             } => {
                 self.check_not_freed(elements.array)?;
-                self.meet(elements.array, coherence);
+                self.table.meet(elements.array, coherence);
                 self.overwrite(elements, creator, out);
                 self.write(elements, races.site(site), (races, time), out);
             }
@@ -143,42 +188,18 @@ impl Arrays {
         Ok(0)
     }
 
-    /// How an array is kept consistent, which this node may meet for the first time.
-    fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
-        let state = self.arrays.entry(array).or_default();
-        *state.coherence.get_or_insert(allocated)
-    }
-
-    pub(crate) fn coherence(&self, array: Oid) -> Option<Coherence> {
-        self.arrays.get(&array).and_then(|state| state.coherence)
-    }
-
-    pub(crate) fn update(
-        &mut self,
-        elements: Elements,
-        mut f: impl FnMut(Elements, &mut ObjectState),
-    ) {
-        let array = elements.array;
-        let segments = &mut self.arrays.entry(array).or_default().elements;
-        let before = segments.len();
-        segments.update(elements.range(), |range, state| {
-            f(Elements::new(array, range), state);
-        });
-        self.segments = self.segments + segments.len() - before;
-    }
-
     fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {
         let mut seen = 0;
         self.fetches.begin();
-        self.home.retention.asks();
+        self.home.asks();
         for miss in misses {
             let Elements {
                 array,
                 first,
                 count,
             } = miss.elements;
-            let coherence = self.meet(array, miss.coherence);
-            let state = &self.arrays[&array];
+            let coherence = self.table.meet(array, miss.coherence);
+            let state = &self.table.arrays[&array];
             let zero_ok = miss.zero_ok && !state.had_home && coherence != Coherence::Home;
             let around = |place| state.elements.around(place, miss.within.range());
             let range = around(first).start..around(first + count.max(1) - 1).end;
@@ -199,7 +220,7 @@ impl Arrays {
         // Segments that differ only in what is held here are asked for as one.
         let (me, mut last) = (self.me, None::<WantedElements>);
         let mut wanted: SmallVec<[WantedElements; 1]> = SmallVec::new();
-        self.update(elements, |elements, state| {
+        self.table.update(elements, |elements, state| {
             let need = state.known(creator);
             if state.is_valid() {
                 return;
@@ -229,8 +250,8 @@ impl Arrays {
     /// All of these elements are written, whatever they were before.
     fn overwrite(&mut self, elements: Elements, creator: NodeId, out: &mut Commands) {
         let (me, mut cached) = (self.me, Vec::new());
-        let at_home = self.coherence(elements.array) == Some(Coherence::Home);
-        self.update(elements, |part, state| {
+        let at_home = self.table.coherence(elements.array) == Some(Coherence::Home);
+        self.table.update(elements, |part, state| {
             if !state.is_valid() {
                 let version = state.known(creator);
                 state.hold(version);
@@ -239,8 +260,10 @@ impl Arrays {
                 }
             }
         });
-        cached.into_iter().for_each(|part| self.home.cache(part));
-        self.inbox.forget(elements, out);
+        cached
+            .into_iter()
+            .for_each(|part| self.home.cache(part, false));
+        self.update.inbox.forget(elements, out);
     }
 
     fn write(
@@ -250,12 +273,12 @@ impl Arrays {
         at: (&mut RaceFinder, &VectorTime),
         out: &mut Commands,
     ) {
-        let at_home = self.coherence(elements.array) == Some(Coherence::Home);
+        let at_home = self.table.coherence(elements.array) == Some(Coherence::Home);
         let (me, mut here) = (self.me, SmallVec::<[Elements; 2]>::new());
         let looks = at.0.is_looking();
         let mut dirty = std::mem::take(&mut self.dirty);
         let mut written = std::mem::take(&mut self.home.written);
-        self.update(elements, |part, state| {
+        self.table.update(elements, |part, state| {
             debug_assert!(state.is_valid(), "{part}: only valid elements are written");
             if state.dirty || state.exclusive {
                 return;
@@ -263,10 +286,10 @@ impl Arrays {
             state.dirty = true;
             match at_home {
                 true => {
-                    races::push(&mut written, part, site);
+                    push(&mut written, part, site);
                     here.extend((looks && state.is_held_by(me)).then_some(part));
                 }
-                false => races::push(&mut dirty, part, site),
+                false => push(&mut dirty, part, site),
             }
             push_writable(part, out);
         });
@@ -274,6 +297,20 @@ impl Arrays {
         let (races, time) = at;
         here.into_iter()
             .for_each(|part| self.writes_at_home(part, site, (&mut *races, time), out));
+    }
+
+    /// The worker begins to write elements that are at home here: nobody flushes them, so races
+    /// are looked for at once. `time` is what this node has seen.
+    pub(crate) fn writes_at_home(
+        &mut self,
+        elements: Elements,
+        site: SiteId,
+        (races, time): (&mut RaceFinder, &VectorTime),
+        out: &mut Commands,
+    ) {
+        self.home.tells = true;
+        let open = time.of(self.me) + 1;
+        races.elements_changed_at_home(elements, (self.me, open), site, (time, open), out);
     }
 
     /// Whether the current interval wrote elements, or freed arrays.
@@ -295,7 +332,7 @@ impl Arrays {
         let may_keep = races.allows_exclusive().then_some(0);
         for (elements, _) in dirty.drain(..) {
             Elements::push(&mut written, elements);
-            self.update(elements, |part, state| {
+            self.table.update(elements, |part, state| {
                 if state.end_interval(me, version, may_keep) == Ended::Shared {
                     out.push(Command::Array(ArrayCommand::MakeClean(part)));
                 }
@@ -308,12 +345,12 @@ impl Arrays {
 
     /// Another node's interval of this version has written these elements.
     pub fn notice(&mut self, elements: Elements, version: Version, out: &mut Commands) {
-        if self.is_freed(elements.array) {
+        if self.table.has_freed(elements.array) {
             return;
         }
-        self.readers.forget(elements);
-        self.inbox.outdate(elements, version, out);
-        self.update(elements, |part, state| {
+        self.update.copysets.forget(elements);
+        self.update.inbox.outdate(elements, version, out);
+        self.table.update(elements, |part, state| {
             if state.hear(version) {
                 state.exclusive = false;
                 out.push(Command::Array(ArrayCommand::Invalidate(part)));
@@ -353,7 +390,7 @@ impl Arrays {
         at: (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.serve_flushes(worker, at, out);
+        self.home.serve(worker, &self.table, at, out);
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
@@ -365,25 +402,17 @@ impl Arrays {
         !self.deferred.is_empty() || self.home.has_deferred()
     }
 
-    pub(crate) fn states(&self, elements: Elements) -> impl Iterator<Item = ObjectState> {
-        let array = self.arrays.get(&elements.array);
-        let states = array.map(|array| array.elements.of(elements.range()));
-        let nothing = states.is_none().then(ObjectState::default);
-        states
-            .into_iter()
-            .flatten()
-            .map(|(_, state)| state)
-            .chain(nothing)
-    }
-
     fn must_wait(&self, request: &Request) -> bool {
-        let mut states = request.wanted.iter().flat_map(|w| self.states(w.elements));
-        states.any(|state| state.exclusive || state.dirty)
+        let mut states = request
+            .wanted
+            .iter()
+            .flat_map(|w| self.table.states(w.elements));
+        states.any(|(_, state)| state.exclusive || state.dirty)
     }
 
     fn reply(&mut self, request: &Request, out: &mut Commands) -> Result<(), ProtocolError> {
         let arrays = || request.wanted.iter().map(|wanted| wanted.elements.array);
-        if let Some(array) = arrays().find(|array| self.is_freed(*array)) {
+        if let Some(array) = arrays().find(|array| self.table.has_freed(*array)) {
             let round = request.round;
             let message = Message::ElementsGone { round, array };
             let to = request.from;
@@ -392,7 +421,11 @@ impl Arrays {
         }
         let mut sent = Wants::new();
         for &WantedElements { elements, need } in &request.wanted {
-            let oldest = self.states(elements).map(|state| state.held()).min();
+            let oldest = self
+                .table
+                .states(elements)
+                .map(|(_, state)| state.held())
+                .min();
             let Some(version) = oldest.flatten().filter(|held| *held >= need) else {
                 return Err(ProtocolError::NoElements {
                     from: request.from,
@@ -403,10 +436,10 @@ impl Arrays {
             sent.push(SentElements { elements, version });
         }
         for SentElements { elements, .. } in &sent {
-            if self.coherence(elements.array) == Some(Coherence::Update) {
-                self.readers.join(*elements, request.from);
+            if self.table.coherence(elements.array) == Some(Coherence::Update) {
+                self.update.copysets.join(*elements, request.from);
             }
-            self.update(*elements, |part, state| {
+            self.table.update(*elements, |part, state| {
                 state.serve();
                 if std::mem::take(&mut state.exclusive) {
                     out.push(Command::Array(ArrayCommand::MakeClean(part)));
@@ -422,6 +455,16 @@ impl Arrays {
             keep,
         }));
         Ok(())
+    }
+
+    /// A node fetches elements. Whether they are at home here, and it is to keep them.
+    fn is_to_keep(&mut self, from: NodeId, wanted: &[WantedElements]) -> bool {
+        let at_home = |wanted: &WantedElements| {
+            let has_home = self.table.coherence(wanted.elements.array) == Some(Coherence::Home);
+            has_home && self.table.is_at_home(wanted.elements, self.me)
+        };
+        let elements = wanted.iter().map(|wanted| wanted.elements);
+        wanted.iter().all(at_home) && self.home.fetched(from, elements)
     }
 
     /// Takes a reply, if its round is still awaited. The newest Lamport time that is seen with it.
@@ -443,14 +486,11 @@ impl Arrays {
             return Err(ProtocolError::BadMessage { from, what });
         }
         for &sent in sent {
-            self.update(sent.elements, |_, state| state.hold(sent.version));
-            match self.coherence(sent.elements.array) {
-                Some(Coherence::Home) => {
-                    if !(keep && self.home.retention.keep(sent.elements)) {
-                        self.home.cache(sent.elements);
-                    }
-                }
-                _ => self.inbox.forget(sent.elements, out),
+            self.table
+                .update(sent.elements, |_, state| state.hold(sent.version));
+            match self.table.coherence(sent.elements.array) {
+                Some(Coherence::Home) => self.home.cache(sent.elements, keep),
+                _ => self.update.inbox.forget(sent.elements, out),
             }
             out.push(Command::Array(ArrayCommand::Install(sent)));
         }

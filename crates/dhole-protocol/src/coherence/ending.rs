@@ -103,9 +103,9 @@ impl Protocols {
                 return false;
             }
             OidRange::push(&mut ended.written, oid);
-            for reader in copysets.of(oid) {
+            for (reader, _) in copysets.of(oid) {
                 object.serve();
-                ended.pushes.push((*reader, Sent { oid, version }));
+                ended.pushes.push((reader, Sent { oid, version }));
             }
             true
         });

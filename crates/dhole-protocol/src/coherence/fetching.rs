@@ -106,7 +106,12 @@ impl Protocols {
             if object.is_valid() {
                 continue;
             }
-            if let Some(version) = self.update.inbox.take(oid, need, fx.commands()) {
+            let mut pushed = None;
+            let inbox = &mut self.update.inbox;
+            inbox.take(oid, need, fx.commands(), |_, version| {
+                pushed = Some(version)
+            });
+            if let Some(version) = pushed {
                 self.intervals.sees(version.lamport);
                 object.hold(version);
                 fx.commands()
@@ -198,8 +203,9 @@ impl Protocols {
 
     /// Answers the requests that waited for the worker.
     pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
+        let open = self.intervals.open();
         let Protocols { objects, races, .. } = self;
-        self.home.serve(worker, objects, races, out);
+        self.home.serve(worker, objects, (races, open), out);
         let mut leaving = VecDeque::new();
         while let Some(request) = self.fetching.deferred.pop_front() {
             match self.leaves_a_member(&request) {
@@ -209,7 +215,6 @@ impl Protocols {
         }
         self.fetching.deferred = leaving;
         self.treadmarks.serve(out)?;
-        let open = self.intervals.open();
         self.arrays.serve(worker, (&mut self.races, open), out)
     }
 

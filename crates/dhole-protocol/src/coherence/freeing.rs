@@ -47,7 +47,7 @@ impl Protocols {
             }
             let at_home = object.coherence == Some(Coherence::Home);
             if at_home {
-                home.forget(oid);
+                home.forget(OidRange::one(oid));
                 races.forget_at_home(OidRange::one(oid));
             }
             if at_home || !object.dirty {
@@ -86,7 +86,7 @@ impl Protocols {
                 members.freed(member, oid);
             }
             if object.coherence == Some(Coherence::Home) {
-                home.forget(oid);
+                home.forget(OidRange::one(oid));
                 finder.forget_at_home(OidRange::one(oid));
             }
             object.hear(version);
@@ -94,7 +94,7 @@ impl Protocols {
         });
         for range in &interval.freed {
             // A push may have come of an object of which nothing else is known.
-            update.inbox.forget_all(*range, out);
+            update.freed(*range, out);
             races += self.arrays.notice_freed(*range, version, finder, out);
         }
         out.extend(interval.freed.iter().copied().map(Command::Free));
@@ -116,6 +116,7 @@ impl Protocols {
     fn forget_chunks(&mut self, gone: Vec<Range<u64>>) {
         for chunks in gone {
             self.arrays
+                .table
                 .freed
                 .add(chunks.start * CHUNK..chunks.end * CHUNK);
             self.races.forget(chunks);

@@ -1,4 +1,5 @@
-//! Jackal's home-based protocol with several writers (Jackal, section 3.1; HLRC).
+//! Jackal's home-based protocol with several writers (Jackal, section 3.1; HLRC), for objects and
+//! for elements of arrays.
 //!
 //! Each object has a *home*, which always has a valid copy and writes it in place. Any other node
 //! fetches a copy from there, takes a *twin* at its first write, and puts the object on its *flush
@@ -9,97 +10,62 @@
 //! There are no write notices. What nobody else has had a copy of is not on the flush list of its
 //! home: it stays writable there.
 //!
-//! Who is home is written in an object's version: `held().node` of every copy.
+//! What the worker asks to write of an array is known by ranges, so there is no twin and nothing
+//! to compare: a flush carries the ranges' bytes, and races are found by the ranges.
+//!
+//! Who is home is written in a version: `held().node` of every copy.
 
 mod retention;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, Oid, VectorTime};
+use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 use smallvec::SmallVec;
 
+use crate::FlushedAt;
 use crate::coherence::invalidation_acks::Then;
+use crate::coherence::kind::{Flush, Kind, RegionCommand, RegionMessage};
 use crate::coherence::object_table::ObjectTable;
 use crate::coherence::races::{RaceFinder, SiteId};
+use crate::coherence::region::{Table, push_region};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
-use crate::{Flushed, FlushedAt, Message};
 use retention::Retention;
 
-/// One node's part of the protocol.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Home {
-    /// The flush list: objects written since the last flush, and where that was first.
-    written: Vec<(Oid, SiteId)>,
-    /// Something of the current interval was flushed that races are looked for by.
+/// One node's part of the protocol, for one kind of regions.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Home<R: Kind> {
+    /// The flush list: regions written since the last flush, and where that was first.
+    pub written: Vec<(R, SiteId)>,
+    /// Something of the current interval was written or flushed that races are looked for by.
     pub tells: bool,
-    /// Valid copies of objects whose home is elsewhere.
-    cached: Vec<Oid>,
-    retention: Retention,
+    /// Valid copies of regions whose home is elsewhere, but for those that are kept.
+    cached: Vec<R>,
+    retention: Retention<R>,
     /// Counts the flushes.
     flush: u32,
     /// The homes that have not acknowledged it yet.
     awaited: Vec<NodeId>,
     /// Flushes that wait for a call of the worker that owns the token; at most one of each node.
-    waiting: VecDeque<Flush>,
+    waiting: VecDeque<Flush<R>>,
 }
 
-/// What a node flushes to its home.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Flush {
-    pub from: NodeId,
-    pub number: u32,
-    pub flushed: SmallVec<[Flushed; 1]>,
-    pub at: Option<Arc<FlushedAt>>,
-}
-
-impl Home {
-    /// A copy of an object at home elsewhere has come, perhaps to be kept.
-    pub fn cache(&mut self, oid: Oid, keep: bool) {
-        if !(keep && self.retention.keep(oid)) {
-            self.cached.push(oid);
+impl<R: Kind> Default for Home<R> {
+    fn default() -> Self {
+        Home {
+            written: Vec::new(),
+            tells: false,
+            cached: Vec::new(),
+            retention: Retention::default(),
+            flush: 0,
+            awaited: Vec::new(),
+            waiting: VecDeque::new(),
         }
     }
+}
 
-    /// The worker asks for objects.
-    pub fn asks(&mut self) {
-        self.retention.asks();
-    }
-
-    /// A node fetches objects at home here; whether it is to keep them.
-    pub fn fetched(&mut self, from: NodeId, objects: impl Iterator<Item = Oid> + Clone) -> bool {
-        self.retention.fetched(from, objects)
-    }
-
-    /// The home of objects says that copies of them are outdated.
-    pub fn outdated(
-        &mut self,
-        (from, number): (NodeId, u32),
-        objects: &SmallVec<[Oid; 1]>,
-        awaited: impl Fn(Oid) -> bool,
-        out: &mut Commands,
-    ) {
-        let Home {
-            retention, cached, ..
-        } = self;
-        cached.extend(retention.outdated(objects, awaited));
-        let message = Message::OutdatedAck { number };
-        out.push(Command::Send { to: from, message });
-    }
-
-    /// A node knows that its copies are outdated. Whether all do whom this node's own flush tells.
-    pub fn knows(
-        &mut self,
-        from: NodeId,
-        number: u32,
-        out: &mut Commands,
-    ) -> Result<bool, ProtocolError> {
-        let then = self.retention.knows(from, number)?;
-        acknowledge(then, out);
-        Ok(then == Some(Then::GoOn))
-    }
-
+impl Home<Oid> {
     /// The worker begins to write an object. Elsewhere than at home that takes a twin; at home
     /// where races are found by it, and then requests are answered from it.
     pub fn write_fault(
@@ -122,17 +88,64 @@ impl Home {
             });
         }
     }
+}
 
-    /// The copy here is kept consistent otherwise from now on.
-    pub fn switched(&mut self, oid: Oid) {
-        self.retention.forget(oid);
+impl<R: Kind> Home<R> {
+    /// A copy of a region at home elsewhere has come, perhaps to be kept.
+    pub fn cache(&mut self, region: R, keep: bool) {
+        if !(keep && self.retention.keep(region)) {
+            push_region(&mut self.cached, region);
+        }
     }
 
-    /// An object was freed.
-    pub fn forget(&mut self, oid: Oid) {
-        self.retention.free(oid);
-        self.written.retain(|(other, _)| *other != oid);
-        self.cached.retain(|other| *other != oid);
+    /// The worker asks for regions.
+    pub fn asks(&mut self) {
+        self.retention.asks();
+    }
+
+    /// A node fetches regions at home here; whether it is to keep them.
+    pub fn fetched(&mut self, from: NodeId, regions: impl Iterator<Item = R> + Clone) -> bool {
+        self.retention.fetched(from, regions)
+    }
+
+    /// The home of regions says that copies of them are outdated.
+    pub fn outdated(
+        &mut self,
+        (from, number): (NodeId, u32),
+        regions: &[R],
+        awaited: SmallVec<[R; 1]>,
+        out: &mut Commands,
+    ) {
+        for part in self.retention.outdated(regions, awaited) {
+            push_region(&mut self.cached, part);
+        }
+        let message = R::message(RegionMessage::OutdatedAck(number));
+        out.push(Command::Send { to: from, message });
+    }
+
+    /// A node knows that its copies are outdated. Whether all do whom this node's own flush tells.
+    pub fn knows(
+        &mut self,
+        from: NodeId,
+        number: u32,
+        out: &mut Commands,
+    ) -> Result<bool, ProtocolError> {
+        let then = self.retention.knows(from, number)?;
+        acknowledge::<R>(then, out);
+        Ok(then == Some(Then::GoOn))
+    }
+
+    /// The regions with these ids are kept consistent otherwise from now on.
+    pub fn switched(&mut self, ids: OidRange) {
+        self.retention.switched(ids);
+    }
+
+    /// The regions with these ids were freed.
+    pub fn forget(&mut self, ids: OidRange) {
+        self.retention.forget(ids);
+        self.written
+            .retain(|(region, _)| !ids.contains(region.id()));
+        self.cached.retain(|region| !ids.contains(region.id()));
     }
 
     /// Whether the flush list has anything on it.
@@ -155,22 +168,29 @@ impl Home {
     pub fn flush(
         &mut self,
         (me, time): (NodeId, &VectorTime),
-        objects: &mut ObjectTable,
+        table: &mut R::Table,
         races: &RaceFinder,
         out: &mut Commands,
     ) {
-        let mut by_home: Vec<(NodeId, Oid, SiteId)> = Vec::with_capacity(self.written.len());
-        for (oid, site) in self.written.drain(..) {
-            let object = objects.get_mut(oid);
-            object.dirty = false;
-            if std::mem::take(&mut object.pre_image) {
-                let site = races.site_of(site);
-                out.push(Command::Compare { oid, site });
-                self.tells = true;
-            }
-            by_home.extend(object.held().map(|version| (version.node, oid, site)));
+        let mut by_home: Vec<(NodeId, R, SiteId)> = Vec::with_capacity(self.written.len());
+        for (region, site) in self.written.drain(..) {
+            table.update(region, |part, state| {
+                state.dirty = false;
+                if std::mem::take(&mut state.pre_image) {
+                    out.push(R::command(RegionCommand::Compare(
+                        part,
+                        races.site_of(site),
+                    )));
+                    self.tells = true;
+                }
+                by_home.extend(state.held().map(|version| (version.node, part, site)));
+            });
         }
         by_home.sort_unstable();
+        by_home.dedup_by(|(to, next, at), (home, last, site)| {
+            let is_alike = (*home, *site) == (*to, *at);
+            is_alike && last.join(*next).map(|joined| *last = joined).is_some()
+        });
         self.flush = self.flush.wrapping_add(1);
         for of_home in by_home.chunk_by(|one, next| one.0 == next.0) {
             let to = of_home[0].0;
@@ -181,27 +201,28 @@ impl Home {
                     time: time.clone(),
                     sites: of_home.iter().map(|of| races.site_of(of.2)).collect(),
                 };
-                out.push(Command::Flush {
-                    to,
-                    number: self.flush,
-                    objects: of_home.iter().map(|(_, oid, _)| *oid).collect(),
-                    at: races.is_looking().then(|| Arc::new(at())),
-                });
+                let at = races.is_looking().then(|| Arc::new(at()));
+                let regions = of_home.iter().map(|(_, region, _)| *region).collect();
+                out.push(R::command(RegionCommand::Flush(
+                    to, self.flush, regions, at,
+                )));
             }
-            for (_, oid, _) in of_home {
-                let object = objects.get_mut(*oid);
-                object.exclusive = to == me && !object.is_served() && races.allows_exclusive();
-                if !object.exclusive {
-                    out.push(Command::MakeClean(*oid));
-                }
+            let may_stay = R::STAYS_WRITABLE && to == me && races.allows_exclusive();
+            for (_, part, _) in of_home {
+                table.update(*part, |part, state| {
+                    state.exclusive = may_stay && !state.is_served();
+                    if !state.exclusive {
+                        out.push(R::command(RegionCommand::MakeClean(part)));
+                    }
+                });
             }
         }
         let own = by_home.iter().filter(|(home, ..)| *home == me);
-        let own = own.map(|(_, oid, _)| *oid);
+        let own = own.map(|(_, region, _)| *region);
         self.retention.changed(me, own, Then::GoOn, out);
     }
 
-    /// A home has made what was flushed part of its objects.
+    /// A home has made what was flushed part of its regions.
     pub fn acknowledged(&mut self, from: NodeId, number: u32) -> Result<(), ProtocolError> {
         let place = self.awaited.iter().position(|home| *home == from);
         let Some(place) = place.filter(|_| number == self.flush) else {
@@ -215,22 +236,26 @@ impl Home {
     /// At home: another node flushes. While references of the worker may live, that waits.
     pub fn flushed(
         &mut self,
-        waiting: Flush,
+        (me, waiting): (NodeId, Flush<R>),
         worker: WorkerIs,
-        objects: &ObjectTable,
-        races: &RaceFinder,
+        table: &R::Table,
+        races: (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let from = waiting.from;
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
+        let is_home = |flushed| table.is_at_home(R::flushed(flushed), me);
+        if !waiting.flushed.iter().all(is_home) {
+            return bad(R::NOT_AT_HOME);
+        }
         if self.waiting.iter().any(|other| other.from == from) {
-            let what = "a second flush while its first one is open";
-            return Err(ProtocolError::BadMessage { from, what });
+            return bad("a second flush while its first one is open");
         }
         if worker == WorkerIs::InCall {
-            self.merge(waiting, false, objects, races, out);
+            self.merge(waiting, false, table, races, out);
         } else {
             self.waiting.push_back(waiting);
-            out.push(Command::Hold { from });
+            out.push(R::command(RegionCommand::Hold(from)));
             out.push(Command::Deferred);
         }
         Ok(())
@@ -245,69 +270,52 @@ impl Home {
     pub fn serve(
         &mut self,
         worker: WorkerIs,
-        objects: &ObjectTable,
-        races: &RaceFinder,
+        table: &R::Table,
+        (races, open): (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) {
         while worker == WorkerIs::InCall
             && let Some(waiting) = self.waiting.pop_front()
         {
-            self.merge(waiting, true, objects, races, out);
+            self.merge(waiting, true, table, (&mut *races, open), out);
         }
     }
 
-    /// What the worker has written so far of the same objects is compared before.
     fn merge(
         &mut self,
-        flush: Flush,
+        flush: Flush<R>,
         held: bool,
-        objects: &ObjectTable,
-        races: &RaceFinder,
+        table: &R::Table,
+        races: (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) {
-        let Flush {
-            from,
-            number,
-            flushed,
-            at,
-        } = flush;
-        for Flushed { oid, .. } in &flushed {
-            if objects.get(*oid).pre_image {
-                let own = self.written.iter().find(|(other, _)| other == oid);
-                let site = own.and_then(|(_, site)| races.site_of(*site));
-                out.push(Command::Compare { oid: *oid, site });
-                self.tells = true;
-            }
-        }
-        let changed: SmallVec<[Oid; 1]> = flushed.iter().map(|flushed| flushed.oid).collect();
-        out.push(Command::Merge {
-            from,
-            flushed,
-            at,
-            held,
-        });
+        self.tells |= R::find_races(&flush, &self.written, table, races, out);
+        let (from, number) = (flush.from, flush.number);
+        let changed: SmallVec<[R; 2]> = flush.flushed.iter().map(R::flushed).collect();
+        out.push(R::command(RegionCommand::Merge(flush, held)));
         let then = Then::Acknowledge(from, number);
         let then = self.retention.changed(from, changed.into_iter(), then, out);
-        acknowledge(then, out);
+        acknowledge::<R>(then, out);
     }
 
     /// At an acquire: others may have flushed, so what is cached here may be old.
-    pub fn drop_cached(&mut self, objects: &mut ObjectTable, out: &mut Commands) {
-        for oid in self.cached.drain(..) {
-            let object = objects.get_mut(oid);
-            debug_assert!(!object.dirty, "{oid}: an acquire begins with a flush");
-            if object.is_valid() {
-                out.push(Command::Invalidate(oid));
-            }
-            object.exclusive = false;
-            object.drop_copy();
+    pub fn drop_cached(&mut self, table: &mut R::Table, out: &mut Commands) {
+        for region in self.cached.drain(..) {
+            table.update(region, |part, state| {
+                debug_assert!(!state.dirty, "{part}: an acquire begins with a flush");
+                if state.is_valid() {
+                    out.push(R::command(RegionCommand::Invalidate(part)));
+                }
+                state.exclusive = false;
+                state.drop_copy();
+            });
         }
     }
 }
 
-fn acknowledge(then: Option<Then>, out: &mut Commands) {
+fn acknowledge<R: Kind>(then: Option<Then>, out: &mut Commands) {
     if let Some(Then::Acknowledge(to, number)) = then {
-        let message = Message::FlushAck { number };
+        let message = R::message(RegionMessage::FlushAck(number));
         out.push(Command::Send { to, message });
     }
 }

@@ -5,9 +5,7 @@ use super::Protocols;
 impl Protocols {
     /// Whether the worker wrote objects that have a home since their last flush.
     pub fn has_unflushed(&self) -> bool {
-        self.home.has_written()
-            || !self.arrays.home.written.is_empty()
-            || self.members.must_release()
+        self.home.has_written() || self.arrays.home.has_written() || self.members.must_release()
     }
 
     /// Whether requests wait for the worker.

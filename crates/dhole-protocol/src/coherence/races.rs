@@ -35,8 +35,6 @@ use crate::race::{Race, Raced, RacingWrite};
 mod at_home;
 mod own_elements;
 
-pub(crate) use own_elements::push;
-
 use at_home::{HomeWrites, Last};
 use own_elements::OwnElements;
 

@@ -93,7 +93,7 @@ impl Protocols {
         self.members_give_up(range, creator, allocated, out);
         // Whatever was written before the barrier has at most this node's Lamport time. A home
         // writes its last version in place, so a push of that version may be old.
-        self.update.pushes_from = self.intervals.lamport() + 1;
+        self.pushes_from = self.intervals.lamport() + 1;
         let Protocols {
             me,
             objects,
@@ -108,7 +108,7 @@ impl Protocols {
             // A node that left the barrier before this one may have asked for the object.
             object.serve();
             update.forget(oid, out);
-            home.switched(oid);
+            home.switched(OidRange::one(oid));
             if object.exclusive {
                 object.exclusive = false;
                 out.push(Command::MakeClean(oid));

@@ -1,162 +1,246 @@
-//! The receiver's side of the update protocol: pushed copies that wait to be read.
+//! The update protocol, for objects and for elements of arrays: a release pushes what was written
+//! to those that read it last.
+//!
+//! A node joins the *copyset* of a region when it fetches it from its last writer, and stays in it
+//! from push to push until it says that it does not read any more, or another node writes it.
 //!
 //! A push never decides what is valid: notices do, as in the lazy protocol. A pushed copy is kept
 //! aside, and the object's handle stays null, until a miss finds that the copy is new enough and
 //! takes it instead of asking another node. So whether pushes are read is known at no cost on a
 //! hit, and a push that is late, lost or dropped costs a fetch and nothing else.
 
-use std::collections::BTreeMap;
+use dhole_model::{NodeId, OidRange, Version};
 
-use dhole_model::{Oid, OidRange, Version};
-
-use crate::coherence::copyset::CopySets;
+use crate::coherence::kind::{Kind, RegionCommand};
+use crate::coherence::region::{Region, RegionMap, RegionsByNode, push_region};
 use crate::command::{Command, Commands};
-use crate::{Pushed, Sent};
 
-/// The most bytes of pushed copies that wait on a node. A push beyond it is dropped.
-pub(crate) const MOST_KEPT_BYTES: u64 = 16 << 20;
+/// The most bytes of pushed copies of one kind that wait on a node. A push beyond it is dropped.
+pub(super) const MOST_KEPT_BYTES: u64 = 16 << 20;
 
 /// So many pushes in a row that nobody read make their receiver drop out of the copyset.
-pub(crate) const MOST_UNREAD: u8 = 2;
+const MOST_UNREAD: u8 = 2;
 
-/// One node's part of the update protocol.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Update {
-    /// Who reads what is written here.
-    pub copysets: CopySets,
-    /// What was pushed here.
-    pub inbox: Inbox,
-    /// Pushes of older versions are of no use: objects have changed protocol since.
-    pub pushes_from: u64,
+/// One node's part of the protocol, for one kind of regions.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Update<R: Kind> {
+    pub copysets: CopySets<R>,
+    pub inbox: Inbox<R>,
 }
 
-impl Update {
-    /// An object is kept consistent otherwise from now on, or was freed.
-    pub fn forget(&mut self, oid: Oid, out: &mut Commands) {
-        self.copysets.forget(oid);
-        self.inbox.forget(oid, out);
+impl<R: Kind> Default for Update<R> {
+    fn default() -> Self {
+        Update {
+            copysets: CopySets(RegionsByNode::default()),
+            inbox: Inbox::default(),
+        }
     }
 }
 
-/// The pushes of a node since it last read what was pushed.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Inbox {
-    pushes: BTreeMap<Oid, Push>,
-    bytes: u64,
+impl<R: Kind> Update<R> {
+    /// A region is kept consistent otherwise from now on.
+    pub fn forget(&mut self, region: R, out: &mut Commands) {
+        self.copysets.forget(region);
+        self.inbox.forget(region, out);
+    }
+
+    /// The regions with these ids were freed.
+    pub fn freed(&mut self, ids: OidRange, out: &mut Commands) {
+        self.copysets.0.forget(ids);
+        self.inbox.freed(ids, out);
+    }
 }
 
+/// The nodes that read last what this node wrote.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Push {
-    version: Version,
-    /// Bytes kept aside; 0 where the copy was dropped.
-    bytes: u64,
+pub(crate) struct CopySets<R: Region>(RegionsByNode<R, bool>);
+
+impl<R: Region> CopySets<R> {
+    /// The nodes that a new version of a region is sent to, each with the parts that it reads.
+    pub fn of(&self, region: R) -> impl Iterator<Item = (NodeId, R)> {
+        self.0.by_node(region)
+    }
+
+    /// A node has fetched the region here.
+    pub fn join(&mut self, region: R, reader: NodeId) {
+        self.0.update(region, reader, |_, reads| *reads = true);
+    }
+
+    /// A node does not read the region any more.
+    pub fn leave(&mut self, region: R, reader: NodeId) {
+        self.0.update(region, reader, |_, reads| *reads = false);
+    }
+
+    /// Another node has written the region: its readers fetch it there.
+    pub fn forget(&mut self, region: R) {
+        self.0.change_all(region, |_, _, reads| *reads = false);
+    }
+}
+
+/// A pushed copy of a part of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Kept {
+    /// Its version; none where nothing was pushed since it was read.
+    version: Option<Version>,
+    /// Bytes of each object or element kept aside; 0 where the copy was dropped.
+    each: u64,
     /// Pushes before this one that were not read.
     unread: u8,
 }
 
-impl Inbox {
-    /// Takes a push of a version that is news here, and says whether its sender should stop.
-    pub fn receive(&mut self, pushed: Pushed, limit: u64, out: &mut Commands) -> bool {
-        let Pushed { sent, bytes } = pushed;
-        let Sent { oid, version } = sent;
-        let before = self.pushes.get(&oid);
-        if before.is_some_and(|before| before.version >= version) {
-            out.push(Command::PassOver { bytes });
-            return false;
-        }
-        let unread = before.map_or(0, |before| before.unread + 1);
-        self.discard(oid, out);
-        let fits = bytes <= limit.saturating_sub(self.bytes);
-        out.push(match fits {
-            true => Command::Keep { oid, bytes },
-            false => Command::PassOver { bytes },
+/// The pushes of a node since it last read what was pushed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Inbox<R: Region> {
+    kept: RegionMap<R, Kept>,
+    bytes: u64,
+}
+
+impl<R: Region> Default for Inbox<R> {
+    fn default() -> Self {
+        let kept = RegionMap::default();
+        Inbox { kept, bytes: 0 }
+    }
+}
+
+impl<R: Kind> Inbox<R> {
+    /// Takes a push of a version that is news here, of so many bytes `each`; adds to `unread` what
+    /// its sender should not push any more. No more than `limit` bytes are kept.
+    pub fn receive(
+        &mut self,
+        (region, version): (R, Version),
+        (each, limit): (u64, u64),
+        unread: &mut Vec<R>,
+        out: &mut Commands,
+    ) {
+        let all = &mut self.bytes;
+        self.kept.update(region, |part, kept| {
+            let bytes = each * part.units();
+            if kept.version >= Some(version) {
+                out.push(Command::PassOver { bytes });
+                return;
+            }
+            let before = kept.version.map_or(0, |_| kept.unread + 1);
+            discard(part, kept, all, out);
+            let fits = bytes <= limit.saturating_sub(*all);
+            out.push(match fits {
+                true => R::command(RegionCommand::Keep(part, bytes)),
+                false => Command::PassOver { bytes },
+            });
+            *kept = Kept {
+                version: Some(version),
+                each: if fits { each } else { 0 },
+                unread: before.min(MOST_UNREAD),
+            };
+            *all += kept.each * part.units();
+            if kept.unread == MOST_UNREAD {
+                push_region(unread, part);
+            }
         });
-        let bytes = if fits { bytes } else { 0 };
-        self.bytes += bytes;
-        let unread = unread.min(MOST_UNREAD);
-        let push = Push {
-            version,
-            bytes,
-            unread,
-        };
-        self.pushes.insert(oid, push);
-        unread == MOST_UNREAD
     }
 
-    /// The version of a kept copy that a miss may take; any other one is dropped.
-    pub fn take(&mut self, oid: Oid, need: Version, out: &mut Commands) -> Option<Version> {
-        let push = self.pushes.get(&oid)?;
-        let fits = push.bytes > 0 && push.version >= need;
-        let version = push.version;
-        if fits {
-            self.bytes -= push.bytes;
-        } else {
-            self.discard(oid, out);
-        }
-        self.pushes.remove(&oid);
-        fits.then_some(version)
+    /// Calls `taken` with the parts of which a kept copy may be taken, and its version; others are
+    /// dropped.
+    #[inline]
+    pub fn take(
+        &mut self,
+        region: R,
+        need: Version,
+        out: &mut Commands,
+        mut taken: impl FnMut(R, Version),
+    ) {
+        let all = &mut self.bytes;
+        self.kept.change(region, |part, kept| {
+            match kept.version.filter(|v| kept.each > 0 && *v >= need) {
+                Some(version) => {
+                    *all -= kept.each * part.units();
+                    taken(part, version);
+                }
+                None => discard(part, kept, all, out),
+            }
+            *kept = Kept::default();
+        });
     }
 
-    /// Whether a push of the object waits, with its bytes.
-    pub fn has(&self, oid: Oid) -> bool {
-        self.pushes.get(&oid).is_some_and(|push| push.bytes > 0)
+    /// Whether nothing was pushed since it was read.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Whether a push of the region waits, or of a part of it, with its bytes.
+    pub fn has(&self, region: R) -> bool {
+        self.kept.of(region).any(|(_, kept)| kept.each > 0)
     }
 
     /// A notice told of `version`: an older copy will never be read.
-    pub fn outdate(&mut self, oid: Oid, version: Version, out: &mut Commands) {
-        let push = self.pushes.get(&oid);
-        if push.is_some_and(|push| push.version < version) {
-            self.discard(oid, out);
-        }
+    pub fn outdate(&mut self, region: R, version: Version, out: &mut Commands) {
+        let all = &mut self.bytes;
+        self.kept.change(region, |part, kept| {
+            if kept.version < Some(version) {
+                discard(part, kept, all, out);
+            }
+        });
     }
 
-    /// The object is kept consistent otherwise from now on, or was fetched.
-    pub fn forget(&mut self, oid: Oid, out: &mut Commands) {
-        if !self.pushes.is_empty() {
-            self.discard(oid, out);
-            self.pushes.remove(&oid);
-        }
+    /// The region is kept consistent otherwise from now on, or was fetched.
+    pub fn forget(&mut self, region: R, out: &mut Commands) {
+        let all = &mut self.bytes;
+        self.kept.change(region, |part, kept| {
+            discard(part, kept, all, out);
+            *kept = Kept::default();
+        });
     }
 
-    /// The objects with these ids were freed.
-    pub fn forget_all(&mut self, ids: OidRange, out: &mut Commands) {
-        while let Some((&oid, _)) = self.pushes.range(ids.first..=ids.last()).next() {
-            self.forget(oid, out);
-        }
+    /// The regions with these ids were freed.
+    fn freed(&mut self, ids: OidRange, out: &mut Commands) {
+        let all = &mut self.bytes;
+        self.kept
+            .take_all(ids, |part, kept| discard(part, kept, all, out));
     }
+}
 
-    fn discard(&mut self, oid: Oid, out: &mut Commands) {
-        if let Some(push) = self.pushes.get_mut(&oid)
-            && push.bytes > 0
-        {
-            self.bytes -= std::mem::take(&mut push.bytes);
-            out.push(Command::Discard(oid));
-        }
+fn discard<R: Kind>(part: R, kept: &mut Kept, all: &mut u64, out: &mut Commands) {
+    if kept.each > 0 {
+        *all -= std::mem::take(&mut kept.each) * part.units();
+        out.push(R::command(RegionCommand::Discard(part)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use dhole_model::NodeId;
+    use dhole_model::{Elements, Oid};
 
     use super::*;
 
-    fn push(oid: u64, lamport: u64, bytes: u64) -> Pushed {
+    fn version(lamport: u64) -> Version {
         let node = NodeId(1);
-        let version = Version { lamport, node };
-        let oid = Oid(oid);
-        Pushed {
-            sent: Sent { oid, version },
-            bytes,
-        }
+        Version { lamport, node }
+    }
+
+    /// Whether the sender of this push should stop, where 100 bytes are kept.
+    fn receive(
+        inbox: &mut Inbox<Oid>,
+        [oid, lamport, bytes]: [u64; 3],
+        out: &mut Commands,
+    ) -> bool {
+        let mut unread = Vec::new();
+        inbox.receive((Oid(oid), version(lamport)), (bytes, 100), &mut unread, out);
+        !unread.is_empty()
+    }
+
+    fn take(inbox: &mut Inbox<Oid>, oid: u64, out: &mut Commands) -> Option<Version> {
+        let mut found = None;
+        inbox.take(Oid(oid), version(1), out, |_, version| {
+            found = Some(version)
+        });
+        found
     }
 
     #[test]
     fn a_push_beyond_the_limit_is_dropped_and_room_comes_back_when_others_are_read() {
         let (mut inbox, mut out) = (Inbox::default(), Vec::new());
-        inbox.receive(push(64, 1, 60), 100, &mut out);
-        inbox.receive(push(65, 1, 60), 100, &mut out);
-        let (oid, need) = (Oid(64), push(64, 1, 0).sent.version);
+        receive(&mut inbox, [64, 1, 60], &mut out);
+        receive(&mut inbox, [65, 1, 60], &mut out);
+        let oid = Oid(64);
         assert_eq!(
             out,
             [
@@ -164,20 +248,20 @@ mod tests {
                 Command::PassOver { bytes: 60 }
             ]
         );
-        assert_eq!(inbox.take(Oid(65), need, &mut out), None);
-        assert_eq!(inbox.take(Oid(64), need, &mut out), Some(need));
+        assert_eq!(take(&mut inbox, 65, &mut out), None);
+        assert_eq!(take(&mut inbox, 64, &mut out), Some(version(1)));
         assert_eq!(inbox, Inbox::default());
     }
 
     #[test]
     fn an_older_push_is_skipped_and_a_newer_one_replaces() {
         let (mut inbox, mut out) = (Inbox::default(), Vec::new());
-        inbox.receive(push(64, 2, 8), 100, &mut out);
+        receive(&mut inbox, [64, 2, 8], &mut out);
         out.clear();
-        assert!(!inbox.receive(push(64, 1, 8), 100, &mut out));
+        assert!(!receive(&mut inbox, [64, 1, 8], &mut out));
         assert_eq!(out, [Command::PassOver { bytes: 8 }]);
         out.clear();
-        inbox.receive(push(64, 3, 8), 100, &mut out);
+        receive(&mut inbox, [64, 3, 8], &mut out);
         let oid = Oid(64);
         assert_eq!(
             out,
@@ -188,11 +272,29 @@ mod tests {
     #[test]
     fn only_pushes_unread_in_a_row_make_the_receiver_drop_out() {
         let (mut inbox, mut out) = (Inbox::default(), Vec::new());
-        assert!(!inbox.receive(push(64, 1, 8), 100, &mut out));
-        assert!(!inbox.receive(push(64, 2, 8), 100, &mut out));
-        inbox.take(Oid(64), push(64, 2, 8).sent.version, &mut out);
-        assert!(!inbox.receive(push(64, 3, 8), 100, &mut out));
-        assert!(!inbox.receive(push(64, 4, 8), 100, &mut out));
-        assert!(inbox.receive(push(64, 5, 8), 100, &mut out));
+        assert!(!receive(&mut inbox, [64, 1, 8], &mut out));
+        assert!(!receive(&mut inbox, [64, 2, 8], &mut out));
+        take(&mut inbox, 64, &mut out);
+        assert!(!receive(&mut inbox, [64, 3, 8], &mut out));
+        assert!(!receive(&mut inbox, [64, 4, 8], &mut out));
+        assert!(receive(&mut inbox, [64, 5, 8], &mut out));
+    }
+
+    #[test]
+    fn readers_join_once_and_leave_part_by_part() {
+        let mut copysets = CopySets(RegionsByNode::default());
+        let part = |range| Elements::new(Oid(64), range);
+        for reader in [2, 1, 2] {
+            copysets.join(part(0..9), NodeId(reader));
+        }
+        copysets.leave(part(3..6), NodeId(1));
+        let readers: Vec<_> = copysets.of(part(2..9)).collect();
+        let [one, two] = [NodeId(1), NodeId(2)];
+        assert_eq!(
+            readers,
+            [(one, part(2..3)), (one, part(6..9)), (two, part(2..9))]
+        );
+        copysets.forget(part(0..9));
+        assert_eq!(copysets, CopySets(RegionsByNode::default()));
     }
 }

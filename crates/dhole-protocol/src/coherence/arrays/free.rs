@@ -6,25 +6,17 @@ use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
 use crate::array_command::ArrayCommand;
 use crate::coherence::arrays::Arrays;
 use crate::coherence::races::{RaceFinder, SiteId};
+use crate::coherence::region::Region;
 use crate::command::{Command, Commands};
 use crate::error::{Freed, ProtocolError};
-
-/// All elements that an array may have.
-fn whole(array: Oid) -> Elements {
-    Elements::new(array, 0..u64::MAX)
-}
 
 fn numbers(ids: OidRange) -> std::ops::Range<u64> {
     ids.first.0..ids.first.0 + u64::from(ids.count)
 }
 
 impl Arrays {
-    pub(crate) fn is_freed(&self, array: Oid) -> bool {
-        self.freed.covers(array.0..array.0 + 1)
-    }
-
     pub(crate) fn check_not_freed(&self, array: Oid) -> Result<(), ProtocolError> {
-        match self.is_freed(array) {
+        match self.table.has_freed(array) {
             true => Err(ProtocolError::Freed(Freed::known_only(array))),
             false => Ok(()),
         }
@@ -48,15 +40,15 @@ impl Arrays {
 
     /// Nothing is left of arrays but their ids.
     fn forget(&mut self, ids: OidRange, out: &mut Commands) {
-        self.readers.forget_arrays(ids);
-        self.inbox.forget_arrays(ids, out);
+        self.update.freed(ids, out);
         self.home.forget(ids);
         self.dirty
             .retain(|(elements, _)| !ids.contains(elements.array));
-        let known = self.arrays.range(ids.first..=ids.last());
-        self.segments -= known.map(|(_, array)| array.elements.len()).sum::<usize>();
-        ids.remove_from(&mut self.arrays);
-        self.freed.add(numbers(ids));
+        let table = &mut self.table;
+        let known = table.arrays.range(ids.first..=ids.last());
+        table.segments -= known.map(|(_, array)| array.elements.len()).sum::<usize>();
+        ids.remove_from(&mut table.arrays);
+        table.freed.add(numbers(ids));
     }
 
     /// The interval of this version ends, which freed arrays.
@@ -68,7 +60,7 @@ impl Arrays {
         self.freeing.sort_unstable();
         let mut freed = Vec::with_capacity(self.freeing.len());
         for (ids, site) in self.freeing.drain(..) {
-            races.freed_elements(version.lamport, whole(ids.first), site);
+            races.freed_elements(version.lamport, Elements::all_of(ids.first), site);
             races.forget_array(ids.first);
             freed.push(ids);
         }
@@ -115,11 +107,12 @@ impl Arrays {
     /// How much is kept of arrays: those known, segments of their elements, and ranges of ids of
     /// those that were freed.
     pub fn heard_of(&self) -> usize {
-        self.arrays.len() + self.segments + self.freed.ranges().len()
+        let [arrays, freed] = self.kept();
+        arrays + self.table.segments + freed
     }
 
     /// What is kept of arrays: those known, and ranges of ids of those that were freed.
     pub fn kept(&self) -> [usize; 2] {
-        [self.arrays.len(), self.freed.ranges().len()]
+        [self.table.arrays.len(), self.table.freed.ranges().len()]
     }
 }

@@ -8,84 +8,87 @@
 //! they have said that they know. Each drops its copy at its next acquire, as it would drop one
 //! that it does not keep; until then it may go on reading it.
 //!
-//! An object that is written after each other fetch is never kept, and costs what it did.
+//! An object that is written after each other fetch is never kept, and costs what it did. Each
+//! element of an array counts for itself; a fetch of several is told to keep all of them or none.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use dhole_model::{NodeId, Oid};
+use dhole_model::{NodeId, OidRange};
 use smallvec::SmallVec;
 
-use crate::Message;
 use crate::coherence::invalidation_acks::{InvalidationAcks, Then};
+use crate::coherence::kind::{Kind, RegionMessage};
+use crate::coherence::region::{RegionMap, RegionsByNode, push_region};
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
-use crate::node_set::NodeSet;
+
+/// Fetches without another writer between them after which a copy is kept.
+const TWICE: u8 = 2;
+
+/// What is counted for a node that was told to keep its copy.
+const KEEPS: u8 = 3;
 
 /// One node's part in the retention of copies, as a home and as one that retains.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Retention {
-    /// At home: who reads each object that others have fetched.
-    readers: BTreeMap<Oid, Readers>,
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Retention<R: Kind> {
+    /// At home: how often each other node has fetched regions since another node than itself wrote
+    /// them, up to [`TWICE`], or [`KEEPS`].
+    fetched: RegionsByNode<R, u8>,
     /// At home: changes of which not all have said that they know.
     acks: InvalidationAcks,
-    /// Copies here of objects at home elsewhere that stay over acquires.
-    kept: BTreeSet<Oid>,
+    /// Copies here of regions at home elsewhere that stay over acquires.
+    kept: RegionMap<R, bool>,
     /// What became outdated while a reply was on its way that may say to keep it.
-    outdated: Vec<Oid>,
+    outdated: Vec<R>,
 }
 
-/// Who has fetched an object since another node than itself wrote it, how often, and who keeps it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Readers {
-    once: NodeSet,
-    twice: NodeSet,
-    keep: NodeSet,
+impl<R: Kind> Default for Retention<R> {
+    fn default() -> Self {
+        Retention {
+            fetched: RegionsByNode::default(),
+            acks: InvalidationAcks::default(),
+            kept: RegionMap::default(),
+            outdated: Vec::new(),
+        }
+    }
 }
 
-impl Retention {
-    /// At home: a node fetches objects. Whether it is to keep them: all or none.
-    pub fn fetched(&mut self, from: NodeId, objects: impl Iterator<Item = Oid> + Clone) -> bool {
-        let twice = |oid| {
-            self.readers
-                .get(&oid)
-                .is_some_and(|r| r.twice.contains(from))
-        };
-        let keep = objects.clone().all(twice);
-        for oid in objects {
-            let readers = self.readers.entry(oid).or_default();
-            if keep {
-                readers.keep.insert(from);
-            } else if readers.once.contains(from) {
-                readers.twice.insert(from);
-            }
-            readers.once.insert(from);
+impl<R: Kind> Retention<R> {
+    /// At home: a node fetches regions. Whether it is to keep them: all or none.
+    pub fn fetched(&mut self, from: NodeId, regions: impl Iterator<Item = R> + Clone) -> bool {
+        let twice = |region| self.fetched.all(region, from, |fetched| fetched >= TWICE);
+        let keep = regions.clone().all(twice);
+        for region in regions {
+            self.fetched.update(region, from, |_, fetched| {
+                *fetched = match keep {
+                    true => KEEPS,
+                    false => (*fetched + 1).clamp(1, (*fetched).max(TWICE)),
+                }
+            });
         }
         keep
     }
 
-    /// At home: `by` has changed these objects. Tells those that keep them, and says what follows
+    /// At home: `by` has changed these regions. Tells those that keep them, and says what follows
     /// if nobody does.
     pub fn changed(
         &mut self,
         by: NodeId,
-        objects: impl Iterator<Item = Oid>,
+        regions: impl Iterator<Item = R>,
         then: Then,
         out: &mut Commands,
     ) -> Option<Then> {
-        let mut told: Vec<(NodeId, Oid)> = Vec::new();
-        for oid in objects {
-            if let Some(readers) = self.readers.get_mut(&oid) {
-                let others = readers.keep.iter().filter(|reader| *reader != by);
-                told.extend(others.map(|reader| (reader, oid)));
-                let Readers { once, twice, keep } = readers;
-                [once, twice, keep]
-                    .into_iter()
-                    .for_each(|set| set.retain_only(by));
-            }
+        let mut told: Vec<(NodeId, R)> = Vec::new();
+        for region in regions {
+            self.fetched.change_all(region, |reader, part, fetched| {
+                if reader != by && std::mem::take(fetched) == KEEPS {
+                    told.push((reader, part));
+                }
+            });
         }
         self.acks.invalidate(told, then, |to, number, of_one| {
-            let objects = of_one.iter().map(|(_, oid)| *oid).collect();
-            let message = Message::Outdated { number, objects };
+            let mut regions = Vec::with_capacity(of_one.len());
+            let all = of_one.iter().map(|(_, region)| *region);
+            all.for_each(|region| push_region(&mut regions, region));
+            let message = R::message(RegionMessage::Outdated(number, regions.into()));
             out.push(Command::Send { to, message });
         })
     }
@@ -100,44 +103,43 @@ impl Retention {
         self.acks.holds_own_flush()
     }
 
-    /// The worker asks for objects: replies to what it asked before do not count any more.
+    /// The worker asks for regions: replies to what it asked before do not count any more.
     pub fn asks(&mut self) {
         self.outdated.clear();
     }
 
     /// A copy has come that is to be kept. Whether it may be.
-    pub fn keep(&mut self, oid: Oid) -> bool {
-        let may = !self.outdated.contains(&oid);
+    pub fn keep(&mut self, region: R) -> bool {
+        let may = !self.outdated.iter().any(|other| other.meets(region));
         if may {
-            self.kept.insert(oid);
+            self.kept.update(region, |_, is_kept| *is_kept = true);
         }
         may
     }
 
-    /// The home says that copies are outdated: those of them that were kept.
-    pub fn outdated<'a>(
-        &'a mut self,
-        objects: &'a SmallVec<[Oid; 1]>,
-        awaited: impl Fn(Oid) -> bool + 'a,
-    ) -> impl Iterator<Item = Oid> + 'a {
-        let Retention { kept, outdated, .. } = self;
-        objects.iter().copied().filter(move |oid| {
-            let was_kept = kept.remove(oid);
-            if !was_kept && awaited(*oid) {
-                outdated.push(*oid);
-            }
-            was_kept
-        })
+    /// The home says that copies are outdated, of which those are `awaited` that this node asks
+    /// for. The parts of them that were kept.
+    pub fn outdated(&mut self, regions: &[R], awaited: SmallVec<[R; 1]>) -> SmallVec<[R; 1]> {
+        let mut were_kept = SmallVec::new();
+        for region in regions {
+            self.kept.change(*region, |part, is_kept| {
+                were_kept.extend(std::mem::take(is_kept).then_some(part));
+            });
+        }
+        self.outdated.extend(awaited);
+        were_kept
     }
 
-    /// The object was freed, or is kept consistent otherwise.
-    pub fn forget(&mut self, oid: Oid) {
-        self.kept.remove(&oid);
+    /// The regions with these ids are kept consistent otherwise from now on. What was counted of
+    /// the others stays: a node that left the barrier before this one may have been told to keep
+    /// its copy.
+    pub fn switched(&mut self, ids: OidRange) {
+        self.kept.take_all(ids, |_, _| {});
     }
 
-    /// The object was freed.
-    pub fn free(&mut self, oid: Oid) {
-        self.kept.remove(&oid);
-        self.readers.remove(&oid);
+    /// The regions with these ids were freed.
+    pub fn forget(&mut self, ids: OidRange) {
+        self.kept.take_all(ids, |_, _| {});
+        self.fetched.forget(ids);
     }
 }

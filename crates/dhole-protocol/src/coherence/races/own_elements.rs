@@ -111,16 +111,3 @@ impl OwnElements {
         self.freed.retain(|array| self.arrays.contains_key(array));
     }
 }
-
-/// Adds elements that were written from a place to a list, joined to its last entry where they
-/// follow on it and the place is the same.
-pub(crate) fn push(list: &mut Vec<(Elements, SiteId)>, more: Elements, site: SiteId) {
-    match list.last_mut() {
-        Some((last, of_last))
-            if last.array == more.array && last.range().end == more.first && *of_last == site =>
-        {
-            last.count += more.count;
-        }
-        _ => list.push((more, site)),
-    }
-}
