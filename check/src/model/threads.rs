@@ -5,6 +5,7 @@
 //! who holds each lock, and how many threads have reached and passed each barrier.
 
 mod findings;
+mod shared_locks;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,6 +50,8 @@ pub struct ThreadModel {
     pub nodes: Vec<Vec<Vec<ThreadOp>>>,
     /// Threads that wait look once for a deadlock; in a sound program there is none.
     pub suspects: bool,
+    /// Locks are words that the threads of all nodes have in common.
+    pub shares_locks: bool,
     /// Each node has room for so many keys of each kind; in a sound program that is enough, if what
     /// is at rest is forgotten.
     pub room: usize,
@@ -68,6 +71,8 @@ struct Parcel {
 struct Thread {
     done: usize,
     waits: bool,
+    /// It waits for a shared lock, which it takes by itself.
+    takes: bool,
     /// It has looked for a deadlock.
     suspected: bool,
 }
@@ -94,6 +99,8 @@ pub struct Moment {
     parcels: Vec<Sealed<Parcel>>,
     /// Who holds each lock.
     holders: BTreeMap<u64, ThreadId>,
+    /// The locks that are held, where they are shared.
+    shared: BTreeMap<u64, ThreadId>,
     barriers: BTreeMap<u64, Passed>,
     /// What each semaphore has, and the flags of conditions that are set.
     has: BTreeMap<u64, u32>,
@@ -106,6 +113,8 @@ pub struct Moment {
 pub enum Happening {
     /// A thread takes its next step.
     Compute(usize, usize),
+    /// A thread that waits takes a shared lock.
+    Take(usize, usize),
     /// A node tells the manager of a barrier who waits there.
     Flush(usize, u64),
     /// A thread that waits looks for a deadlock.
@@ -118,6 +127,7 @@ impl fmt::Debug for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Happening::Compute(node, thread) => write!(f, "thread {thread} of n{node} goes on"),
+            Happening::Take(node, thread) => write!(f, "thread {thread} of n{node} takes its lock"),
             Happening::Flush(node, key) => write!(f, "n{node} flushes barrier {key}"),
             Happening::Suspect(node, thread) => write!(f, "thread {thread} of n{node} suspects"),
             Happening::Deliver(_, words) => write!(f, "{words}"),
@@ -170,7 +180,10 @@ impl Step<'_> {
     fn at<R>(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<ThreadCommand>) -> R) -> R {
         let mut node = Node::clone(&self.moment.nodes[at]);
         let mut out = Vec::new();
-        let result = f(&mut node, &mut out);
+        let result = match self.model.shares_locks {
+            true => self.with_shared(&mut node, |node| f(node, &mut out)),
+            false => f(&mut node, &mut out),
+        };
         self.moment.nodes[at] = Sealed::new(node);
         for command in out {
             match command {
@@ -227,6 +240,7 @@ impl Step<'_> {
         }
         let result = self.at(at, |node, _| node.machine.result(id(at, thread)));
         match result {
+            Some(Ok(_)) if self.lacks_shared(at, thread) => self.wants_shared(at, thread),
             Some(Ok(value)) => self.has_done(at, thread, value),
             Some(Err(ThreadRefusal::Deadlock(_))) => self.fault(ThreadFault::Deadlock),
             Some(Err(_)) => self.fault(ThreadFault::Refused),
@@ -248,8 +262,7 @@ impl Step<'_> {
             ThreadOp::Try(key) if value == 1 => {
                 self.holds(key, own);
                 self.moment.holders.remove(&key);
-                let unlocked = self.at(at, |node, out| node.machine.unlock(own, key, out));
-                if unlocked.is_err() {
+                if self.unlock(at, own, key).is_err() {
                     self.fault(ThreadFault::Refused);
                 }
             }
@@ -292,6 +305,13 @@ impl Step<'_> {
         self.model.nodes[at][thread][self.moment.nodes[at].threads[thread].done]
     }
 
+    fn unlock(&mut self, at: usize, own: ThreadId, key: u64) -> Result<(), ThreadRefusal> {
+        match self.model.shares_locks {
+            true => self.unlock_shared(own, key),
+            false => self.at(at, |node, out| node.machine.unlock(own, key, out)),
+        }
+    }
+
     fn compute(&mut self, at: usize, thread: usize) {
         let (own, op, site) = (
             id(at, thread),
@@ -312,15 +332,24 @@ impl Step<'_> {
             _ => {}
         }
         self.at(at, |node, _| node.threads[thread].waits = true);
+        if self.model.shares_locks
+            && let Some(key) = shared_locks::takes(op)
+        {
+            return self.takes_shared(at, thread, key);
+        }
+        if let ThreadOp::Unlock(key) = op {
+            return match self.unlock(at, own, key) {
+                Ok(()) => self.has_done(at, thread, 1),
+                Err(_) => self.fault(ThreadFault::Refused),
+            };
+        }
         let attempt = self.at(at, |node, out| {
             let machine = &mut node.machine;
             let done = Ok(ThreadAttempt::Done(1));
             match op {
                 ThreadOp::Lock(key) => machine.lock(own, key, site, out),
                 ThreadOp::Try(key) => machine.try_lock(own, key, site, out),
-                ThreadOp::Unlock(key) => machine
-                    .unlock(own, key, out)
-                    .map(|()| ThreadAttempt::Done(1)),
+                ThreadOp::Unlock(_) => unreachable!("it was released"),
                 ThreadOp::Barrier(key, parties) => machine.arrive(own, key, parties, site, out),
                 ThreadOp::Await(condition, lock) => {
                     machine.wait_on(own, condition, lock, site, out)
@@ -446,6 +475,7 @@ impl Model for ThreadModel {
             nodes: self.nodes.iter().enumerate().map(node).collect(),
             parcels: Vec::new(),
             holders: BTreeMap::new(),
+            shared: BTreeMap::new(),
             barriers: BTreeMap::new(),
             has: BTreeMap::new(),
             flags: BTreeMap::new(),
@@ -472,6 +502,9 @@ impl Model for ThreadModel {
                 {
                     actions.push(Happening::Flush(at, *key));
                 }
+                if thread.takes && shared_locks::is_free(moment, *op) {
+                    actions.push(Happening::Take(at, number));
+                }
                 if self.suspects && !thread.suspected && matches!(op, ThreadOp::Lock(_)) {
                     actions.push(Happening::Suspect(at, number));
                 }
@@ -492,6 +525,7 @@ impl Model for ThreadModel {
         };
         match action {
             Happening::Compute(at, thread) => step.compute(at, thread),
+            Happening::Take(at, thread) => step.gets_shared(at, thread),
             Happening::Flush(at, key) => step.at(at, |node, out| node.machine.flush(key, out)),
             Happening::Suspect(at, thread) => step.at(at, |node, out| {
                 node.threads[thread].suspected = true;

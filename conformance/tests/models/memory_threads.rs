@@ -11,6 +11,7 @@ fn program<const N: usize>(nodes: [&[&[ThreadOp]]; N]) -> ThreadModel {
     ThreadModel {
         nodes: nodes.into_iter().map(threads).collect(),
         suspects: false,
+        shares_locks: false,
         room: 2,
         bug: None,
     }
@@ -144,6 +145,53 @@ fn no_deadlock_is_found_where_locks_are_acquired_in_both_orders_at_different_tim
     let model = program([&[chain], &[back], &[one]]);
     let suspects = true;
     sound(ThreadModel { suspects, ..model }, &[ThreadSight::Probe]);
+}
+
+/// Locks are words that all nodes have in common.
+fn shares(model: ThreadModel) -> ThreadModel {
+    ThreadModel {
+        shares_locks: true,
+        ..model
+    }
+}
+
+#[test]
+fn shared_locks_are_one_thread_s_and_conditions_release_them() {
+    let tries: &[ThreadOp] = &[Try(1), Try(1)];
+    sound(shares(program([&[TWICE, HOLDS], &[TWICE, tries]])), &[]);
+    let all: &[ThreadOp] = &[Lock(1), Set(4), Signal(4, true), Unlock(1)];
+    sound(shares(program([&[AWAITS], &[SIGNALS]])), &[]);
+    sound(shares(program([&[AWAITS, AWAITS], &[all]])), &[]);
+    sound(shares(program([&[AWAITS], &[all], &[AWAITS]])), &[]);
+    let stray: &[ThreadOp] = &[Signal(4, false)];
+    let overtakes = [ThreadSight::SignalOvertakes];
+    sound(shares(program([&[AWAITS, stray], &[SIGNALS]])), &overtakes);
+    let lost = || shares(program([&[AWAITS], &[SIGNALS]]));
+    finds(ThreadFault::Stuck, Some(ThreadBug::LostSignal), lost());
+    finds(ThreadFault::Stuck, Some(ThreadBug::EarlyRelease), lost());
+}
+
+#[test]
+fn a_deadlock_of_shared_locks_is_found_where_there_is_one_alone() {
+    let one: &[ThreadOp] = &[Lock(1), Lock(2), Unlock(2), Unlock(1)];
+    let other: &[ThreadOp] = &[Lock(2), Lock(1), Unlock(1), Unlock(2)];
+    let suspects = |model| ThreadModel {
+        suspects: true,
+        ..shares(model)
+    };
+    sound(suspects(program([&[one], &[one]])), &[]);
+    let chain: &[ThreadOp] = &[Lock(1), Unlock(1), Lock(2), Unlock(2)];
+    let back: &[ThreadOp] = &[Lock(2), Unlock(2), Lock(1), Unlock(1)];
+    sound(
+        suspects(program([&[chain], &[back], &[one]])),
+        &[ThreadSight::Probe],
+    );
+    let crossed = suspects(program([&[one], &[other]]));
+    let found = crossed.explore().fault.map(|(fault, _)| fault);
+    assert!(
+        matches!(found, Some(ThreadFault::Deadlock | ThreadFault::Stuck)),
+        "{found:?}"
+    );
 }
 
 #[test]
