@@ -505,6 +505,26 @@ mod tests {
     }
 
     #[test]
+    fn a_domain_s_file_is_cleared_where_all_nodes_have_ended_alone() {
+        let file = Arc::new(DomainFile::make().expect("a file"));
+        let arena = || {
+            let object = Object::Domain(Arc::clone(&file), true);
+            Arena::new(1 << 20, 1, object, Catcher::Nothing, None).expect("an arena")
+        };
+        let first = arena();
+        // SAFETY: the byte is mapped, and only this thread uses it, here and below.
+        unsafe { first.coarse_at(0, 1).write_volatile(7) };
+        drop(first);
+        let second = arena();
+        // SAFETY: as above.
+        assert_eq!(unsafe { second.coarse_at(0, 1).read_volatile() }, 7);
+        second.clears_file();
+        drop(second);
+        // SAFETY: as above.
+        assert_eq!(unsafe { arena().coarse_at(0, 1).read_volatile() }, 0);
+    }
+
+    #[test]
     fn pages_of_a_view_are_opened_and_closed_by_one_call() {
         let Ok(catcher) = Catcher::new(CatcherKind::Uffd) else {
             println!("passed over, for userfaultfd is refused");

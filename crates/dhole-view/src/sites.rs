@@ -164,7 +164,7 @@ mod tests {
         assert!(!words(&sites, second + 4096).contains("freed"));
         sites.freed(second + 4096, "node 0 at own.rs:7:1".to_owned());
         // Both pages are allocated again.
-        sites.allocated(&run(0, 256, 2, 5), site);
+        sites.allocated(&run(0, 256, 2, 5), 256, CallSite::caller());
         assert!(!words(&sites, second + 256).contains("freed"));
         assert!(!words(&sites, second + 4096).contains("freed"));
         // A node that passes a request on has the words of the last.
