@@ -216,7 +216,7 @@ impl Litmus {
             let variable = |row: usize| Variable {
                 cell: cells[row],
                 zero,
-                stale: (is_stale && row % 2 == 0).then_some(zero),
+                stale: (is_stale && row.is_multiple_of(2)).then_some(zero),
             };
             let one = |place: usize, spins: u64| {
                 // Where work means nothing, nodes differ by their own speed alone.
