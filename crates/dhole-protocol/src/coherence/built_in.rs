@@ -1,4 +1,4 @@
-//! Members that dhole brings: each is a file here and a line in [the list](built_in).
+//! Members that dhole brings: each is a module and a line in the list at the end of this file.
 //!
 //! Every program that makes a node's protocol has their entries in its table of members. So
 //! options and [`Coherence::all`](dhole_model::Coherence::all) know their names, as they know those
