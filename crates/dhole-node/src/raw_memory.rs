@@ -10,7 +10,7 @@ pub enum MemoryLayout {
     #[default]
     Views,
     /// Each on pages of its own, with a red zone behind it: a pattern that is checked where a copy
-    /// is sent or taken away, at `free`, and at the end of the program. What is freed is not
+    /// is sent or taken away, at `free`, and at the end of the program. Freed space is not
     /// allocated again. It needs a memory for each node ([`Domains::Node`](crate::Domains)).
     Isolate,
 }
