@@ -9,6 +9,7 @@ mod aggregation;
 mod along;
 mod arrays;
 pub mod built_in;
+mod deferred;
 mod ending;
 mod exclusive;
 mod expected;

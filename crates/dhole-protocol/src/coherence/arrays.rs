@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use crate::array_command::{
     ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements,
 };
+use crate::coherence::deferred::defer;
 use crate::coherence::home::Home;
 use crate::coherence::object_table::{Ended, ObjectState};
 use crate::coherence::pending_fetches::{Asked, PendingFetches, Wants};
@@ -372,13 +373,8 @@ impl Arrays {
             wanted,
         };
         if worker == WorkerIs::Computing && self.must_wait(&request) {
-            if self.deferred.iter().any(|other| other.from == from) {
-                let what = "a second fetch while its first one is open";
-                return Err(ProtocolError::BadMessage { from, what });
-            }
-            self.deferred.push_back(request);
-            out.push(Command::Deferred);
-            return Ok(());
+            let what = "a second fetch while its first one is open";
+            return defer(&mut self.deferred, request, |it| it.from, what, out);
         }
         self.reply(&request, out)
     }

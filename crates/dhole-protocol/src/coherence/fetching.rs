@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::Protocols;
 use crate::coherence::aggregation::{SpareLists, Want};
+use crate::coherence::deferred::defer;
 use crate::coherence::pending_fetches::PendingFetches;
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
@@ -185,18 +186,9 @@ impl Protocols {
         };
         let waits = worker == WorkerIs::Computing && self.must_wait(&request);
         if waits || self.leaves_a_member(&request) {
-            if self
-                .fetching
-                .deferred
-                .iter()
-                .any(|other| other.from == from)
-            {
-                let what = "a second fetch while its first one is open";
-                return Err(ProtocolError::BadMessage { from, what });
-            }
-            self.fetching.deferred.push_back(request);
-            fx.commands().push(Command::Deferred);
-            return Ok(());
+            let what = "a second fetch while its first one is open";
+            let deferred = &mut self.fetching.deferred;
+            return defer(deferred, request, |it| it.from, what, fx.commands());
         }
         self.reply(request, fx)
     }

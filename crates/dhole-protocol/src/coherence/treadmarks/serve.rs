@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::page::{Kept, Page};
 use super::{Question, TreadMarks};
+use crate::coherence::deferred::defer;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::page_command::{Applied, DiffId, PageCommand, SentDiff, WantedDiffs};
@@ -35,13 +36,8 @@ impl TreadMarks {
             wanted,
         };
         if worker == WorkerIs::Computing && self.must_wait(&request) {
-            if self.deferred.iter().any(|other| other.from == from) {
-                let what = "a second question for pages while its first one is open";
-                return Err(ProtocolError::BadMessage { from, what });
-            }
-            self.deferred.push_back(request);
-            out.push(Command::Deferred);
-            return Ok(());
+            let what = "a second question for pages while its first one is open";
+            return defer(&mut self.deferred, request, |it| it.from, what, out);
         }
         self.reply(request, out)
     }
