@@ -7,7 +7,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_node::{IntoError, Worker};
-use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, VIEW_BITS};
+use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, MinipageRun, VIEW_BITS};
 
 use crate::access_error::{self, MemoryAccessError};
 use crate::context::MemoryWaitError;
@@ -178,15 +178,7 @@ pub fn alloc_chunks<N: SharedNumber>(
     let bytes = len.saturating_mul(size).saturating_mul(chunk);
     let minipages = count.div_ceil(chunk.max(1));
     let run = memory(w)?.allocate(minipages, bytes, size, false, CallSite::caller())?;
-    Ok(SharedRows {
-        at: run.at,
-        count,
-        stride: run.stride.into(),
-        on_page: run.on_page.into(),
-        len,
-        chunk,
-        of: PhantomData,
-    })
+    Ok(rows_of(run, run.on_page.into(), [count, len, chunk]))
 }
 
 /// As [`alloc_rows`], in groups: a node that reads or writes one row gets rows behind it as well.
@@ -206,15 +198,7 @@ pub fn alloc_groups<N: SharedNumber>(
     let (count, len) = (count as u64, len as u64);
     let bytes = len.saturating_mul(size);
     let run = memory(w)?.allocate(count, bytes, size, true, CallSite::caller())?;
-    Ok(SharedRows {
-        at: run.at,
-        count,
-        stride: run.stride.into(),
-        on_page: run.on_page.into(),
-        len,
-        chunk: 1,
-        of: PhantomData,
-    })
+    Ok(rows_of(run, run.on_page.into(), [count, len, 1]))
 }
 
 /// Allocates `count` rows of `len` numbers that are zero, one behind the other, each page of them a
@@ -242,15 +226,25 @@ pub fn alloc_contiguous<N: SharedNumber>(
         }
         false => memory.allocate(pages, MINIPAGE_PAGE, align, false, CallSite::caller())?,
     };
-    Ok(SharedRows {
+    Ok(rows_of(run, PAGES, [count, len, count]))
+}
+
+/// The rows in minipages that were allocated: how many, the numbers of each, and the rows of a
+/// minipage.
+fn rows_of<N: SharedNumber>(
+    run: MinipageRun,
+    on_page: u64,
+    [count, len, chunk]: [u64; 3],
+) -> SharedRows<N> {
+    SharedRows {
         at: run.at,
         count,
         stride: run.stride.into(),
-        on_page: PAGES,
+        on_page,
         len,
-        chunk: count,
+        chunk,
         of: PhantomData,
-    })
+    }
 }
 
 /// Stands for how many minipages lie on a page where each page is one, whatever lies on it.
