@@ -24,21 +24,33 @@ pub(crate) enum Failed {
 
 /// What unwound: an access error on its way here, or a panic.
 pub(crate) fn why(payload: Box<dyn Any + Send>) -> Failed {
-    let words = match payload.downcast::<Error>() {
-        Ok(error) => return Failed::Error(error),
-        Err(payload) => match payload.downcast::<String>() {
-            Ok(words) => *words,
-            Err(payload) => match payload.downcast_ref::<&str>() {
-                Some(words) => (*words).to_owned(),
-                None => {
-                    // Its destructor is the program's, and may panic too.
-                    std::mem::forget(payload);
-                    "a panic whose payload is no text".to_owned()
-                }
-            },
-        },
-    };
-    Failed::Panicked(words.into())
+    match payload.downcast::<Error>() {
+        Ok(error) => Failed::Error(error),
+        Err(payload) => Failed::Panicked(into_words(payload)),
+    }
+}
+
+/// The words of a panic, which goes no further.
+pub(crate) fn into_words(payload: Box<dyn Any + Send>) -> Arc<str> {
+    let words = panic_words(&*payload);
+    if !payload.is::<String>() && !payload.is::<&str>() {
+        // Its destructor is the program's, and may panic too.
+        std::mem::forget(payload);
+    }
+    words.into()
+}
+
+/// The words of a panic, or of an access error that unwinds.
+pub fn panic_words(payload: &(dyn Any + Send)) -> String {
+    if let Some(words) = payload.downcast_ref::<String>() {
+        words.clone()
+    } else if let Some(words) = payload.downcast_ref::<&str>() {
+        (*words).to_owned()
+    } else if let Some(error) = payload.downcast_ref::<Error>() {
+        error.to_string()
+    } else {
+        "a panic whose payload is no text".to_owned()
+    }
 }
 
 impl fmt::Display for Failed {

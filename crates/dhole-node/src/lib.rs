@@ -125,6 +125,7 @@ pub use dhole_protocol::{
 };
 pub use domain::{Domain, Domains, UnknownDomains};
 pub use error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, Result, RunError};
+pub use failure::panic_words;
 pub use holding::Holding;
 pub use into_error::IntoError;
 pub use launch::{Program, keep_values, run_nodes, run_on};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
 use dhole_model::{CallSite, Counters, NodeId};
-use dhole_node::{AnnexStep, AnnexWaitError, Worker};
+use dhole_node::{AnnexStep, AnnexWaitError, Worker, panic_words};
 use dhole_protocol::memory::sync::{ThreadCommand, ThreadSync};
 
 use crate::context::{self, Body, Link, MemoryWaitError, Runs};
@@ -65,9 +65,20 @@ impl ThreadsOf<'_> {
                 std::mem::forget(ends);
                 value
             }
-            Some(Err(unwound)) => resume_unwind(unwound),
+            Some(Err(unwound)) => {
+                let words = panic_words(&*unwound);
+                ends.0
+                    .end(&format!("a thread of the program panicked: {words}"));
+                resume_unwind(unwound)
+            }
             None => unreachable!("a body runs once"),
         }
+    }
+
+    /// Ends the run, unless it has ended.
+    fn end(self, words: &str) {
+        // SAFETY: as in `run_there`, or this is the worker's own thread, within its body.
+        unsafe { self.link.with(|link| link.fail(words)) };
     }
 }
 
@@ -76,12 +87,7 @@ struct Ends<'a>(ThreadsOf<'a>);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        // SAFETY: as in `ThreadsOf::run`, or this is the worker's own thread, within its body.
-        unsafe {
-            self.0
-                .link
-                .with(|link| link.fail("a thread of the program panicked"))
-        };
+        self.0.end("a thread of the program panicked");
     }
 }
 

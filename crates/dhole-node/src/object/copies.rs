@@ -11,6 +11,8 @@ use dhole_protocol::{Protocol, WriteNotices};
 use dhole_registry::fnv1a;
 use rustc_hash::FxHashMap;
 
+use crate::failure::into_words;
+
 use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType, encode};
 
 /// The copies of objects on one node.
@@ -43,21 +45,6 @@ fn malformed(cause: Malformed) -> Refusal {
     Refusal::Malformed(cause.to_string().into())
 }
 
-/// The words of a panic.
-fn words(panic: Box<dyn Any + Send>) -> Arc<str> {
-    match panic.downcast::<String>() {
-        Ok(words) => Arc::from(*words),
-        Err(panic) => match panic.downcast_ref::<&str>() {
-            Some(words) => Arc::from(*words),
-            None => {
-                // Its destructor is the program's, and may panic too.
-                std::mem::forget(panic);
-                Arc::from("a panic whose payload is no text")
-            }
-        },
-    }
-}
-
 impl Kept {
     #[inline]
     fn sound(&mut self) -> Result<&mut Kept, Refusal> {
@@ -85,7 +72,7 @@ impl Kept {
     fn panicked(&mut self, operation: u16, panic: Box<dyn Any + Send>) -> Refusal {
         let poisoned = Refusal::Poisoned {
             operation: self.kind.operation(operation),
-            words: words(panic),
+            words: into_words(panic),
         };
         let info = self.kind.operations.get(usize::from(operation));
         if info.is_some_and(|info| info.writes) {
@@ -155,7 +142,7 @@ impl Host for Hosting<'_> {
         let kind = kind::find(key)
             .ok_or_else(|| Refusal::Malformed("its type is not known in this process".into()))?;
         let state = catch_unwind(|| (kind.restore)(state))
-            .map_err(|panic| Refusal::Malformed(words(panic)))?
+            .map_err(|panic| Refusal::Malformed(into_words(panic)))?
             .map_err(malformed)?;
         let poisoned = None;
         self.copies.copies.insert(
@@ -236,7 +223,7 @@ impl Host for Hosting<'_> {
         };
         let kept = kept.sound()?;
         let state = catch_unwind(AssertUnwindSafe(|| kept.state.save()))
-            .map_err(|panic| Refusal::Malformed(words(panic)))?;
+            .map_err(|panic| Refusal::Malformed(into_words(panic)))?;
         Ok((kept.key, state.map_err(malformed)?))
     }
 

@@ -108,14 +108,14 @@ fn a_thread_that_panics_ends_the_run_for_those_that_wait() {
             return Ok(w.barrier()?);
         }
         threads::scope(w, |w, scope| {
-            scope.spawn(|| panic!("of a thread's own words"))?;
-            // Node 1 is not there before the run has ended.
-            w.barrier()?;
+            let thread = scope.spawn(|| panic!("of a thread's own words"))?;
+            thread.join().expect_err("it panicked");
             Ok::<(), dhole::Error>(w.barrier()?)
         })?
     });
     let error = run.map(|_| ()).expect_err("a thread panicked").to_string();
-    assert!(error.contains("node 0"), "{error}");
+    let expected = "node 0 failed: a thread of the program panicked: of a thread's own words";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]
