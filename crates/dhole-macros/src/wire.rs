@@ -221,7 +221,7 @@ fn of_enum<'a>(
         } = parts;
         let variant = &variant.ident;
         tags.push(quote!(Self::#variant { .. } => #tag));
-        lens.push(quote!(Self::#variant #bind => ::std::mem::size_of::<#head>() + #tail_len));
+        lens.push(quote!(Self::#variant #bind => <#head as ::dhole_wire::Head>::LEN + #tail_len));
         writes.push(quote! {
             Self::#variant #bind => {
                 ::dhole_wire::write_head::<#head>(&#make_head, out);

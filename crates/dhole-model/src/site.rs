@@ -1,4 +1,4 @@
-use dhole_wire::{Pair, Tail, U32, Wire, WireError, count};
+use dhole_wire::{Pair, Tail, Wire, WireError, count};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -101,14 +101,11 @@ impl<'de> Deserialize<'de> for CallSite {
 
 /// As a name, a line and a column: a name that cannot be kept becomes another.
 impl Wire for CallSite {
-    type Head = Pair<U32, Pair<U32, U32>>;
+    type Head = Pair<u32, Pair<u32, u32>>;
 
     #[inline]
     fn head(&self) -> Self::Head {
-        Pair(
-            count(self.file.len()),
-            Pair(self.line.into(), self.column.into()),
-        )
+        Pair(count(self.file.len()), Pair(self.line, self.column))
     }
 
     #[inline]
@@ -125,12 +122,12 @@ impl Wire for CallSite {
         Pair(bytes, Pair(line, column)): &Self::Head,
         tail: &mut Tail<'_>,
     ) -> Result<CallSite, WireError> {
-        let name = std::str::from_utf8(tail.bytes(bytes.get() as usize)?);
+        let name = std::str::from_utf8(tail.bytes(*bytes as usize)?);
         let name = name.map_err(|_| WireError::Value("a file's name that is no UTF-8"))?;
         Ok(CallSite {
             file: intern(name),
-            line: line.get(),
-            column: column.get(),
+            line: *line,
+            column: *column,
         })
     }
 }

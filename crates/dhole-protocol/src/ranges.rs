@@ -8,7 +8,7 @@
 //! Ranges in any other order come back as they were too, in more bytes.
 
 use dhole_model::{Oid, OidRange, PageId, PageRange};
-use dhole_wire::{Tail, U32, WireAs, WireError, count, take_varint, varint_len, write_varint};
+use dhole_wire::{Tail, WireAs, WireError, count, take_varint, varint_len, write_varint};
 
 /// Consecutive numbers: a first one, and how many.
 pub trait Span: Copy {
@@ -75,9 +75,9 @@ pub struct Ranges;
 
 impl<S: Span> WireAs<Vec<S>> for Ranges {
     /// How many ranges there are.
-    type Head = U32;
+    type Head = u32;
 
-    fn head(ranges: &Vec<S>) -> U32 {
+    fn head(ranges: &Vec<S>) -> u32 {
         count(ranges.len())
     }
 
@@ -93,11 +93,11 @@ impl<S: Span> WireAs<Vec<S>> for Ranges {
         }
     }
 
-    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<Vec<S>, WireError> {
+    fn read(head: &u32, tail: &mut Tail<'_>) -> Result<Vec<S>, WireError> {
         let mut ranges = Vec::new();
         let mut end = S::BEFORE;
         // It grows with what is really there.
-        for _ in 0..head.get() {
+        for _ in 0..*head {
             let first = end.wrapping_add(take_varint(tail)?);
             let count = u32::try_from(take_varint(tail)?);
             let count = count.map_err(|_| WireError::Value("a range of 2^32 or more"))?;

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Pair, Tail, U16, U32, U64, Wire, WireError, write_head};
+use super::{Pair, Tail, Wire, WireError, write_head};
 use smallvec::{Array, SmallVec};
 
 macro_rules! number {
-    ($($number:ty as $head:ty),*) => {$(
+    ($($number:ty),*) => {$(
         impl Wire for $number {
-            type Head = $head;
+            type Head = $number;
 
             #[inline]
-            fn head(&self) -> $head {
-                (*self).into()
+            fn head(&self) -> $number {
+                *self
             }
 
             #[inline]
@@ -25,20 +25,20 @@ macro_rules! number {
             fn write_tail(&self, _: &mut Vec<u8>) {}
 
             #[inline]
-            fn read(head: &$head, _: &mut Tail<'_>) -> Result<$number, WireError> {
-                Ok((*head).into())
+            fn read(head: &$number, _: &mut Tail<'_>) -> Result<$number, WireError> {
+                Ok(*head)
             }
         }
     )*};
 }
 
-number!(u8 as u8, u16 as U16, u32 as U32, u64 as U64);
+number!(u8, u16, u32, u64);
 
 impl Wire for usize {
-    type Head = U64;
+    type Head = u64;
 
-    fn head(&self) -> U64 {
-        (*self as u64).into()
+    fn head(&self) -> u64 {
+        *self as u64
     }
 
     fn tail_len(&self) -> usize {
@@ -47,8 +47,8 @@ impl Wire for usize {
 
     fn write_tail(&self, _: &mut Vec<u8>) {}
 
-    fn read(head: &U64, _: &mut Tail<'_>) -> Result<usize, WireError> {
-        usize::try_from(head.get()).map_err(|_| WireError::Value("a number beyond this machine's"))
+    fn read(head: &u64, _: &mut Tail<'_>) -> Result<usize, WireError> {
+        usize::try_from(*head).map_err(|_| WireError::Value("a number beyond this machine's"))
     }
 }
 
@@ -224,15 +224,14 @@ pointer!(Box, Arc);
 /// # Panics
 /// When there are 2^32 or more.
 #[inline]
-pub fn count(items: usize) -> U32 {
-    let items = u32::try_from(items).expect("a list of fewer than 2^32 items");
-    items.into()
+pub fn count(items: usize) -> u32 {
+    u32::try_from(items).expect("a list of fewer than 2^32 items")
 }
 
 #[inline]
 fn list_len<T: Wire>(items: &[T]) -> usize {
     let tails: usize = items.iter().map(T::tail_len).sum();
-    size_of::<T::Head>() * items.len() + tails
+    T::HEAD_LEN * items.len() + tails
 }
 
 /// Appends the heads of all items, and then their tails.
@@ -246,28 +245,22 @@ fn write_list<T: Wire>(items: &[T], out: &mut Vec<u8>) {
     }
 }
 
-/// The heads of the items of a list of so many.
-#[inline]
-fn heads<'a, T: Wire>(count: U32, tail: &mut Tail<'a>) -> Result<&'a [T::Head], WireError> {
-    tail.heads(count.get() as usize)
-}
-
-/// For how many of the items room is made before they are read: for no more than twice as many
+/// For how many of so many items room is made before they are read: for no more than twice as many
 /// bytes as their heads have.
 #[inline]
-fn room<T: Wire>(heads: &[T::Head]) -> usize {
-    let most = 2 * size_of_val(heads) / size_of::<T>().max(1);
-    most.min(heads.len())
+fn room<T: Wire>(items: usize) -> usize {
+    let most = 2 * T::HEAD_LEN * items / size_of::<T>().max(1);
+    most.min(items)
 }
 
 /// Lists, each with the type in which it is gathered and that of its items.
 macro_rules! list {
     ($(<$parameter:ident: $bound:path> $list:ty as $gathered:ty as $item:ty),*) => {$(
         impl<$parameter: $bound> Wire for $list {
-            type Head = U32;
+            type Head = u32;
 
             #[inline]
-            fn head(&self) -> U32 {
+            fn head(&self) -> u32 {
                 count(self.len())
             }
 
@@ -282,11 +275,11 @@ macro_rules! list {
             }
 
             #[inline]
-            fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$list, WireError> {
-                let heads = heads::<$item>(*head, tail)?;
-                let mut list = <$gathered>::with_capacity(room::<$item>(heads));
+            fn read(head: &u32, tail: &mut Tail<'_>) -> Result<$list, WireError> {
+                let heads = tail.heads(*head as usize)?;
+                let mut list = <$gathered>::with_capacity(room::<$item>(heads.len()));
                 for head in heads {
-                    list.push(<$item>::read(head, tail)?);
+                    list.push(<$item>::read(&head, tail)?);
                 }
                 Ok(list.into())
             }
@@ -303,14 +296,14 @@ list!(
 
 /// In ascending order of the keys.
 impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
-    type Head = U32;
+    type Head = u32;
 
-    fn head(&self) -> U32 {
+    fn head(&self) -> u32 {
         count(self.len())
     }
 
     fn tail_len(&self) -> usize {
-        let heads = size_of::<K::Head>() + size_of::<V::Head>();
+        let heads = K::HEAD_LEN + V::HEAD_LEN;
         let tails = self
             .iter()
             .map(|(key, value)| key.tail_len() + value.tail_len());
@@ -328,10 +321,10 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
         }
     }
 
-    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<BTreeMap<K, V>, WireError> {
+    fn read(head: &u32, tail: &mut Tail<'_>) -> Result<BTreeMap<K, V>, WireError> {
         let mut map = BTreeMap::new();
-        for head in heads::<(K, V)>(*head, tail)? {
-            let (key, value) = <(K, V)>::read(head, tail)?;
+        for head in tail.heads(*head as usize)? {
+            let (key, value) = <(K, V)>::read(&head, tail)?;
             if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
                 return Err(WireError::Value("keys that are not in ascending order"));
             }
@@ -344,9 +337,9 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
 macro_rules! words {
     ($($words:ty),*) => {$(
         impl Wire for $words {
-            type Head = U32;
+            type Head = u32;
 
-            fn head(&self) -> U32 {
+            fn head(&self) -> u32 {
                 count(self.len())
             }
 
@@ -358,8 +351,8 @@ macro_rules! words {
                 out.extend_from_slice(self.as_bytes());
             }
 
-            fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$words, WireError> {
-                let words = std::str::from_utf8(tail.bytes(head.get() as usize)?);
+            fn read(head: &u32, tail: &mut Tail<'_>) -> Result<$words, WireError> {
+                let words = std::str::from_utf8(tail.bytes(*head as usize)?);
                 words.map(Into::into).map_err(|_| WireError::Value("words that are no UTF-8"))
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dhole_wire::{
-    Message, Tail, U32, Wire, WireAs, WireError, count, take_varint, varint_len, write_varint,
+    Message, Tail, Wire, WireAs, WireError, count, take_varint, varint_len, write_varint,
 };
 use proptest::prelude::*;
 use smallvec::SmallVec;
@@ -31,9 +31,9 @@ enum Colour {
 struct Short;
 
 impl WireAs<Vec<u64>> for Short {
-    type Head = U32;
+    type Head = u32;
 
-    fn head(value: &Vec<u64>) -> U32 {
+    fn head(value: &Vec<u64>) -> u32 {
         count(value.len())
     }
 
@@ -45,8 +45,8 @@ impl WireAs<Vec<u64>> for Short {
         value.iter().for_each(|it| write_varint(*it, out));
     }
 
-    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<Vec<u64>, WireError> {
-        (0..head.get()).map(|_| take_varint(tail)).collect()
+    fn read(head: &u32, tail: &mut Tail<'_>) -> Result<Vec<u64>, WireError> {
+        (0..*head).map(|_| take_varint(tail)).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use dhole_wire::{Tail, U32, Wire, WireError, count};
+use dhole_wire::{Tail, Wire, WireError, count};
 
 /// So many bytes lie in place: the arguments and the result of most calls, for which nothing need
 /// be allocated then.
@@ -113,10 +113,10 @@ impl fmt::Debug for Bytes {
 }
 
 impl Wire for Bytes {
-    type Head = U32;
+    type Head = u32;
 
     #[inline]
-    fn head(&self) -> U32 {
+    fn head(&self) -> u32 {
         count(self.len())
     }
 
@@ -131,8 +131,8 @@ impl Wire for Bytes {
     }
 
     #[inline]
-    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<Bytes, WireError> {
-        tail.bytes(head.get() as usize).map(Bytes::from)
+    fn read(head: &u32, tail: &mut Tail<'_>) -> Result<Bytes, WireError> {
+        tail.bytes(*head as usize).map(Bytes::from)
     }
 }
 

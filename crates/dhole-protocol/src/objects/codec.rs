@@ -224,12 +224,12 @@ impl ObjectsMessage {
                     true => time.wire_len() + news.wire_len(),
                     false => 0,
                 };
-                let head = size_of::<<RequestHead as Wire>::Head>();
+                let head = RequestHead::HEAD_LEN;
                 Some(head + notices + call.arguments.len())
             }
             ObjectsMessage::Reply { outcome, news, .. } => {
                 let notices = news.as_ref().map_or(0, |news| news.wire_len());
-                let head = size_of::<<ReplyHead as Wire>::Head>();
+                let head = ReplyHead::HEAD_LEN;
                 let outcome = outcome.as_ref();
                 Some(head + notices + outcome.map_or_else(Wire::wire_len, |it| it.len()))
             }

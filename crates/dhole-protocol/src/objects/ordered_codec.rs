@@ -104,7 +104,7 @@ pub(super) fn len(message: &GroupMessage<Arc<Ordered>>) -> Option<usize> {
         true => time.wire_len() + news.wire_len(),
         false => 0,
     };
-    Some(size_of::<<Head as Wire>::Head>() + notices + call.arguments.len())
+    Some(Head::HEAD_LEN + notices + call.arguments.len())
 }
 
 /// Appends the bytes of a message, but for the arguments, which follow them; `None` where it is

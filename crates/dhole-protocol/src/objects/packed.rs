@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use dhole_model::{NodeId, ObjectId};
-use dhole_wire::{Tail, U32, Wire, WireError, count};
+use dhole_wire::{Tail, Wire, WireError, count};
 
 use super::bytes::{Bytes, number};
 use super::call::{CallId, CallRef, Outcome};
@@ -354,9 +354,9 @@ impl fmt::Debug for PackedResults {
 macro_rules! packed {
     ($($packed:ident),*) => {$(
         impl Wire for $packed {
-            type Head = U32;
+            type Head = u32;
 
-            fn head(&self) -> U32 {
+            fn head(&self) -> u32 {
                 count(self.bytes.len())
             }
 
@@ -368,8 +368,8 @@ macro_rules! packed {
                 out.extend_from_slice(&self.bytes);
             }
 
-            fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$packed, WireError> {
-                let all = $packed::of(tail.bytes(head.get() as usize)?);
+            fn read(head: &u32, tail: &mut Tail<'_>) -> Result<$packed, WireError> {
+                let all = $packed::of(tail.bytes(*head as usize)?);
                 all.ok_or(WireError::Value("calls or results that end in the middle of one"))
             }
         }

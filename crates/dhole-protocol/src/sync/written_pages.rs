@@ -2,7 +2,7 @@
 
 use dhole_model::{MAX_NODES, NodeId, PageRange, VectorTime};
 use dhole_wire::{
-    Pair, Tail, U32, Wire, WireAs, WireError, count, take_varint, varint_len, write_varint,
+    Pair, Tail, Wire, WireAs, WireError, count, take_varint, varint_len, write_varint,
 };
 
 use crate::ranges::Ranges;
@@ -34,7 +34,7 @@ impl WrittenPages {
 
 /// Most numbers of the time are small, and are sent by seven bits a byte.
 impl Wire for WrittenPages {
-    type Head = Pair<U32, U32>;
+    type Head = Pair<u32, u32>;
 
     fn head(&self) -> Self::Head {
         Pair(count(self.seen.nodes()), Ranges::head(&self.ranges))
@@ -55,7 +55,7 @@ impl Wire for WrittenPages {
         Pair(nodes, ranges): &Self::Head,
         tail: &mut Tail<'_>,
     ) -> Result<WrittenPages, WireError> {
-        let nodes = nodes.get() as usize;
+        let nodes = *nodes as usize;
         if nodes > MAX_NODES {
             return Err(WireError::Value("a time of more nodes than a cluster has"));
         }
