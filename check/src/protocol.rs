@@ -108,6 +108,7 @@ fn suite<P: CoherenceProtocol>(nodes: usize) -> Vec<Program> {
             suite.push(switched(2, other).under(under));
             suite.push(switched(2, under).under(other));
         }
+        suite.push(switched(2, under).under(under));
     }
     suite
 }

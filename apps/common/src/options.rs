@@ -22,8 +22,8 @@ pub struct Common {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// The protocol of shared objects: lazy, update, home or treadmarks [default: as `dhole run` or
-    /// `dhole sim` says, or lazy]
+    /// The protocol of shared objects: lazy, update, home, directory or treadmarks [default: as
+    /// `dhole run` or `dhole sim` says, or lazy]
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<Coherence>,
 

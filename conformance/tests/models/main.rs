@@ -7,6 +7,7 @@ mod arrays;
 mod bugs;
 mod collection;
 mod collectives;
+mod directory;
 mod family;
 mod freeing;
 mod handing;

@@ -192,8 +192,8 @@ pub struct Run {
 /// The settings of runs that the program does not set itself.
 #[derive(Args)]
 pub struct Defaults {
-    /// The protocol of shared objects, unless the program sets it: lazy, update, home, treadmarks,
-    /// or one that the program brings
+    /// The protocol of shared objects, unless the program sets it: lazy, update, home, directory,
+    /// treadmarks, or one that the program brings
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
 

@@ -201,8 +201,8 @@ mod tests {
         let expected = "DHOLE_BARRIER is `centre`: one of central, dissemination is expected";
         assert_eq!(barrier, expected);
         let protocol = with("hoem", "", "").unwrap_err().to_string();
-        let expected =
-            "DHOLE_PROTOCOL is `hoem`: one of lazy, update, home, treadmarks is expected";
+        let expected = "DHOLE_PROTOCOL is `hoem`: one of lazy, update, home, treadmarks, \
+                        directory is expected";
         assert_eq!(protocol, expected);
         assert!(with("", "always", "").is_err());
     }

@@ -2,7 +2,7 @@
 //!
 //! Every program that makes a node's protocol has their entries in its table of members. So
 //! options and [`Coherence::all`](dhole_model::Coherence::all) know their names, as they know those
-//! of protocols that the program brings. The list may be empty.
+//! of protocols that the program brings.
 
 /// Declares the modules of members, publishes their types, and leaves their entries in the program.
 macro_rules! built_in {
@@ -20,4 +20,4 @@ macro_rules! built_in {
     };
 }
 
-built_in![];
+built_in![directory::Directory];

@@ -153,7 +153,6 @@ impl<P: CoherenceProtocol> Ship for Brought<P> {
 /// Leaves a protocol's entry in the program: options know its name, before anything has called
 /// [`coherence`](CoherenceProtocol::coherence).
 #[inline]
-#[allow(dead_code, reason = "dhole may bring no member")]
 pub(crate) fn put<P: CoherenceProtocol>() {
     dhole_registry::put::<Brought<P>>();
 }

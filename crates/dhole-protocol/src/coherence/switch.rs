@@ -21,20 +21,22 @@ pub(crate) fn has_one_copy(to: Coherence) -> bool {
 
 impl Protocols {
     /// Objects leave the protocols that the program brings. Each gets a version of the node that
-    /// has its copy: the next one, for the copy may be newer than all that was announced.
+    /// has its copy: the next one, for the copy may be newer than all that was announced. Where the
+    /// new protocol is the old one, nothing happens.
     fn members_give_up(
         &mut self,
         range: OidRange,
         creator: NodeId,
-        allocated: Coherence,
+        [allocated, to]: [Coherence; 2],
         out: &mut Commands,
     ) {
         for oid in range.iter() {
             let object = self.objects.get(oid);
-            let Coherence::Member(member) = object.coherence.unwrap_or(allocated) else {
+            let before = object.coherence.unwrap_or(allocated);
+            let Coherence::Member(member) = before else {
                 continue;
             };
-            if object.freed {
+            if object.freed || before == to {
                 continue;
             }
             let holder = self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
@@ -90,7 +92,7 @@ impl Protocols {
         [allocated, to]: [Coherence; 2],
         out: &mut Commands,
     ) {
-        self.members_give_up(range, creator, allocated, out);
+        self.members_give_up(range, creator, [allocated, to], out);
         // Whatever was written before the barrier has at most this node's Lamport time. A home
         // writes its last version in place, so a push of that version may be old.
         self.pushes_from = self.intervals.lamport() + 1;
@@ -104,6 +106,9 @@ impl Protocols {
         let mut adopted = Vec::new();
         objects.for_each(&[range], |oid, object| {
             let before = object.coherence.replace(to).unwrap_or(allocated);
+            if before == to && to.member().is_some() {
+                return;
+            }
             object.had_home |= before == Coherence::Home;
             // A node that left the barrier before this one may have asked for the object.
             object.serve();

@@ -1,0 +1,188 @@
+//! The directory protocol, a member that dhole brings: every run of small programs, litmus tests,
+//! planted mistakes, and exact costs.
+
+use conformance::model::Fault;
+use conformance::{OnThreads, Under, seeds};
+use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, Version};
+use dhole::sim::Settings;
+use dhole::{Coherence, Config, Lock, Result, Worker};
+use dhole_protocol::WorkerIs;
+use dhole_protocol::built_in::Directory;
+
+use crate::announcing::keeps_its_promise;
+
+type Says = <Directory as CoherenceProtocol>::Message;
+type Notice = <Directory as CoherenceProtocol>::Notice;
+
+#[test]
+fn every_run_under_the_directory_protocol_is_sound() {
+    dhole_check::explore::<Directory>(2).assert_sound();
+    dhole_check::explore::<Directory>(3).assert_sound();
+}
+
+#[test]
+fn no_litmus_test_under_the_directory_protocol_shows_what_must_not_be() {
+    dhole_check::litmus::<Directory>(seeds(0..500));
+    keeps_its_promise(&Under(OnThreads, Directory::coherence()), 100);
+}
+
+/// Outdated copies stay after an acquire.
+const KEEPS: usize = 0;
+/// A release does not wait for acknowledgements.
+const EARLY: usize = 1;
+/// An invalidation is acknowledged, and the copy counts as valid.
+const BLIND: usize = 2;
+/// The owner forgets a request that comes while its worker computes.
+const FORGETS: usize = 3;
+/// A node does not announce what it has come to own.
+const SILENT: usize = 4;
+/// An invalidation is not acknowledged.
+const DEAF: usize = 5;
+
+/// The protocol with a mistake.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Mistaken<const MISTAKE: usize>(Directory);
+
+impl<const MISTAKE: usize> CoherenceProtocol for Mistaken<MISTAKE> {
+    const NAME: &'static str = [
+        "directory-keeps",
+        "directory-early",
+        "directory-blind",
+        "directory-forgets",
+        "directory-silent",
+        "directory-deaf",
+    ][MISTAKE];
+    type Message = Says;
+    type Notice = Notice;
+    const SEVERAL_WRITERS: bool = true;
+
+    fn new(me: NodeId, nodes: usize) -> Self {
+        Mistaken(Directory::new(me, nodes))
+    }
+
+    fn allocated(&mut self, units: OidRange, cx: &mut Context<'_, Self>) {
+        self.0.allocated(units, &mut cx.of());
+    }
+
+    fn read_miss(&mut self, unit: Oid, creator: NodeId, cx: &mut Context<'_, Self>) {
+        self.0.read_miss(unit, creator, &mut cx.of());
+    }
+
+    fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Self>) {
+        self.0.write_fault(unit, &mut cx.of());
+    }
+
+    fn must_release(&self) -> bool {
+        self.0.must_release() && MISTAKE != EARLY
+    }
+
+    fn before_release(&mut self, cx: &mut Context<'_, Self>) {
+        self.0.before_release(&mut cx.of());
+    }
+
+    fn notice(&mut self, version: Version) -> Option<Notice> {
+        let notice = self.0.notice(version);
+        notice.filter(|_| MISTAKE != SILENT)
+    }
+
+    fn noticed(&mut self, version: Version, notice: Notice, cx: &mut Context<'_, Self>) {
+        self.0.noticed(version, notice, &mut cx.of());
+    }
+
+    fn after_acquire(&mut self, cx: &mut Context<'_, Self>) {
+        if MISTAKE != KEEPS {
+            self.0.after_acquire(&mut cx.of());
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        from: NodeId,
+        message: Says,
+        cx: &mut Context<'_, Self>,
+    ) -> Result<(), &'static str> {
+        let computes = cx.worker() == WorkerIs::Computing;
+        match message {
+            Says::Invalidate(unit, grant, owner) if MISTAKE == BLIND => {
+                cx.send(owner, &Says::Acknowledge(unit, grant));
+                Ok(())
+            }
+            Says::Invalidate(..) if MISTAKE == DEAF => Ok(()),
+            Says::Forward(_) | Says::Ask(..) if MISTAKE == FORGETS && computes => Ok(()),
+            message => self.0.deliver(from, message, &mut cx.of()),
+        }
+    }
+
+    fn adopt(&mut self, unit: Oid, holder: NodeId, cx: &mut Context<'_, Self>) {
+        self.0.adopt(unit, holder, &mut cx.of());
+    }
+
+    fn give_up(&mut self, unit: Oid, creator: NodeId, cx: &mut Context<'_, Self>) -> NodeId {
+        self.0.give_up(unit, creator, &mut cx.of())
+    }
+
+    fn freed(&mut self, unit: Oid) {
+        self.0.freed(unit);
+    }
+}
+
+#[test]
+fn mistakes_of_the_directory_protocol_are_found() {
+    dhole_check::hunt::<Mistaken<KEEPS>>(2, Fault::StaleRead).assert_shows(Fault::StaleRead);
+    dhole_check::hunt::<Mistaken<EARLY>>(2, Fault::StaleRead).assert_shows(Fault::StaleRead);
+    dhole_check::hunt::<Mistaken<BLIND>>(2, Fault::StaleRead).assert_shows(Fault::StaleRead);
+    dhole_check::hunt::<Mistaken<FORGETS>>(2, Fault::Stuck).assert_shows(Fault::Stuck);
+    dhole_check::hunt::<Mistaken<SILENT>>(2, Fault::Heap).assert_shows(Fault::Heap);
+    dhole_check::hunt::<Mistaken<DEAF>>(2, Fault::Stuck).assert_shows(Fault::Stuck);
+}
+
+/// Runs a program on simulated nodes; the messages of the protocol.
+fn sent(nodes: usize, program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync) -> u64 {
+    let chosen: Coherence = "directory".parse().expect("dhole brings it");
+    assert_eq!(chosen, Directory::coherence());
+    let config = Config::nodes(nodes).coherence(chosen);
+    let run = config.simulate(Settings::fixed_cost(nodes), program);
+    let total = run.expect("a sound program").report.total();
+    total.by_protocol["directory"].messages
+}
+
+#[test]
+fn a_counter_goes_from_owner_to_owner_under_a_lock() {
+    let messages = sent(4, |w| {
+        let counter = w.once(|w| Ok(w.alloc(0_u64)))?;
+        for turn in 0..40 {
+            if turn % w.nodes() == w.node().index() {
+                Lock::numbered(0).with(w, |w| {
+                    *counter.get_mut(w) += 1;
+                    Ok(())
+                })?;
+            }
+            w.barrier()?;
+        }
+        assert_eq!(counter.read(w), 40);
+        Ok(())
+    });
+    // A turn of node 0 sends 4: a request that the directory passes on and the copy, and then an
+    // invalidation and its acknowledgement. One of node 1, before which node 0 is the owner, sends
+    // 5, and one of the others 7. In the end three nodes read.
+    assert_eq!(messages, 9 * 4 + 10 * (5 + 7 + 7) + (2 + 3 + 3));
+}
+
+#[test]
+fn readers_keep_their_copies_until_the_owner_writes_again() {
+    let messages = sent(4, |w| {
+        let row = w.once(|w| Ok(w.alloc([0_u64; 100])))?;
+        for round in 1..=10 {
+            if w.node().index() == 0 && round % 5 == 0 {
+                row.get_mut(w).fill(round);
+            }
+            w.barrier()?;
+            assert_eq!(row.get(w)[99], round / 5 * 5);
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    // Three nodes read three times, and are told two times in between that their copies are
+    // outdated.
+    assert_eq!(messages, 3 * 3 * 2 + 2 * 3 * 2);
+}
