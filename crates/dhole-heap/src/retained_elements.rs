@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dhole_model::{Elements, Oid, OidRange};
+use dhole_model::{Elements, Oid, OidRange, SortedMap};
 
 /// Copies of elements, packed: pieces of arrays that do not overlap.
 #[derive(Default)]
 pub(crate) struct RetainedElements {
-    arrays: BTreeMap<Oid, BTreeMap<u64, Piece>>,
+    arrays: SortedMap<Oid, BTreeMap<u64, Piece>>,
 }
 
 /// The bytes of some elements that follow on each other.
@@ -52,7 +52,7 @@ impl RetainedElements {
             count: elements.count,
             bytes: bytes.to_vec(),
         };
-        let pieces = self.arrays.entry(elements.array).or_default();
+        let pieces = self.arrays.get_or_default(elements.array);
         pieces.insert(elements.first, piece);
     }
 

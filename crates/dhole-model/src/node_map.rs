@@ -113,6 +113,11 @@ impl<V> NodeMap<V> {
         self.0.iter().map(|(_, value)| value)
     }
 
+    /// The nodes and their values, which can be changed.
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&NodeId, &mut V)> {
+        self.0.iter_mut().map(|(node, value)| (&*node, value))
+    }
+
     /// The values, to be changed.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, value)| value)

@@ -1,7 +1,8 @@
 use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
+
+use crate::SortedMap;
 
 /// Objects in a chunk of object ids. All objects of a chunk are of one type.
 pub const CHUNK: u64 = 64;
@@ -82,7 +83,7 @@ impl OidRange {
     }
 
     /// Removes the entries of these ids.
-    pub fn remove_from<V>(self, map: &mut BTreeMap<Oid, V>) {
+    pub fn remove_from<V>(self, map: &mut SortedMap<Oid, V>) {
         while let Some((&oid, _)) = map.range(self.first..=self.last()).next() {
             map.remove(&oid);
         }
@@ -107,13 +108,16 @@ mod tests {
 
     #[test]
     fn entries_of_a_range_are_removed_and_no_others() {
-        let mut map = BTreeMap::from([3, 4, 6, 7].map(|oid| (Oid(oid), ())));
+        let mut map = [3, 4, 6, 7]
+            .map(|oid| (Oid(oid), ()))
+            .into_iter()
+            .collect::<SortedMap<_, _>>();
         let range = OidRange {
             first: Oid(4),
             count: 3,
         };
         range.remove_from(&mut map);
-        assert!(map.into_keys().eq([Oid(3), Oid(7)]));
+        assert!(map.keys().eq(&[Oid(3), Oid(7)]));
     }
 
     #[test]

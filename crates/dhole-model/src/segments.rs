@@ -1,5 +1,6 @@
-use std::collections::BTreeMap;
 use std::ops::Range;
+
+use crate::SortedMap;
 
 /// A state for each place of a long sequence in which most neighbours are alike. Places with equal
 /// state form a *segment*. Memory and time depend on the number of segments, not of places.
@@ -7,14 +8,14 @@ use std::ops::Range;
 pub struct Segments<S> {
     /// The start of each segment, which ends where the next one starts. Places before the first
     /// have the default; so does the last segment, as a rule.
-    starts: BTreeMap<u64, S>,
+    starts: SortedMap<u64, S>,
 }
 
 impl<S: Copy + Eq + Default> Segments<S> {
     /// All places have the default.
     pub const fn new() -> Segments<S> {
         Segments {
-            starts: BTreeMap::new(),
+            starts: SortedMap::new(),
         }
     }
 
@@ -83,7 +84,7 @@ impl<S: Copy + Eq + Default> Segments<S> {
     /// Makes a segment start at `place`.
     fn split(&mut self, place: u64) {
         let state = self.at(place);
-        self.starts.entry(place).or_insert(state);
+        self.starts.get_or_insert_with(place, || state);
     }
 
     /// Joins equal neighbours, from the segment before `range` to that after it.

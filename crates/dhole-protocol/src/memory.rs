@@ -49,9 +49,9 @@ mod run;
 pub mod sync;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap, SortedMap};
 
 use crate::error::ProtocolError;
 use ahead::Waits;
@@ -91,17 +91,17 @@ pub struct Millipage {
     /// What this node manages.
     table: Table,
     /// By address: those that some node has used.
-    managed: BTreeMap<u64, Managed>,
+    managed: SortedMap<u64, Managed>,
     /// By the offset of the first of them: minipages that come in groups.
-    groups: BTreeMap<u64, Group>,
+    groups: SortedMap<u64, Group>,
     /// What the threads of this node may do, by the addresses of minipages; nothing elsewhere.
-    held: BTreeMap<u64, Held>,
+    held: SortedMap<u64, Held>,
     /// Where those lie in the memory object, with their bytes: no two have some in common.
-    places: BTreeMap<u64, u32>,
+    places: SortedMap<u64, u32>,
     /// Those that threads hold, by their addresses.
-    holds: BTreeMap<u64, Hold>,
+    holds: SortedMap<u64, Hold>,
     /// What this node has asked for, by the addresses of pages.
-    asked: BTreeMap<u64, Asked>,
+    asked: SortedMap<u64, Asked>,
     /// How many of those no thread waits for alone, and bytes of their minipages.
     prefetches: usize,
     prefetched_bytes: u64,
@@ -114,11 +114,11 @@ pub struct Millipage {
     /// By node: the leader of its domain.
     leaders: Vec<NodeId>,
     /// As a leader: what the other nodes of the domain may do, by the addresses of minipages.
-    lent: BTreeMap<u64, Lent>,
+    lent: SortedMap<u64, Lent>,
     /// As a leader: what those have asked for that is not answered, by the addresses of pages.
-    members_ask: BTreeMap<u64, VecDeque<MemoryMessage>>,
+    members_ask: SortedMap<u64, VecDeque<MemoryMessage>>,
     /// How many of those are which node's.
-    member_requests: BTreeMap<NodeId, usize>,
+    member_requests: NodeMap<usize>,
     /// What this node says to itself within a step.
     own: VecDeque<MemoryMessage>,
 }
@@ -197,12 +197,12 @@ impl Millipage {
             window_bytes,
             views,
             table: Table::new(start..start + window_bytes, views),
-            managed: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            held: BTreeMap::new(),
-            places: BTreeMap::new(),
-            holds: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            managed: SortedMap::new(),
+            groups: SortedMap::new(),
+            held: SortedMap::new(),
+            places: SortedMap::new(),
+            holds: SortedMap::new(),
+            asked: SortedMap::new(),
             prefetches: 0,
             prefetched_bytes: 0,
             pushing: BTreeSet::new(),
@@ -210,9 +210,9 @@ impl Millipage {
             most_held: MOST_HELD,
             most_member_requests: MOST_MEMBER_REQUESTS,
             leaders: (0..nodes).map(NodeId::at).collect(),
-            lent: BTreeMap::new(),
-            members_ask: BTreeMap::new(),
-            member_requests: BTreeMap::new(),
+            lent: SortedMap::new(),
+            members_ask: SortedMap::new(),
+            member_requests: NodeMap::new(),
             own: VecDeque::new(),
         }
     }

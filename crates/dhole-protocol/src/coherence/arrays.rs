@@ -10,10 +10,11 @@ mod kind;
 mod pushes;
 mod switch;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use dhole_model::{
-    Coherence, Elements, IdSet, IntervalIndex, NodeId, Oid, OidRange, Segments, VectorTime, Version,
+    Coherence, Elements, IdSet, IntervalIndex, NodeId, Oid, OidRange, Segments, SortedMap,
+    VectorTime, Version,
 };
 use smallvec::SmallVec;
 
@@ -52,7 +53,7 @@ pub(crate) struct Arrays {
 /// What a node's protocol knows of all arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct ArrayTable {
-    arrays: BTreeMap<Oid, ArrayState>,
+    arrays: SortedMap<Oid, ArrayState>,
     /// Segments of elements, in all arrays.
     segments: usize,
     /// The ids of blocks of arrays that were freed, and of chunks of objects that were.
@@ -79,7 +80,7 @@ struct Request {
 impl ArrayTable {
     /// How an array is kept consistent, which this node may meet for the first time.
     fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
-        let state = self.arrays.entry(array).or_default();
+        let state = self.arrays.get_or_default(array);
         *state.coherence.get_or_insert(allocated)
     }
 
@@ -103,7 +104,7 @@ impl ArrayTable {
 impl Table<Elements> for ArrayTable {
     fn update(&mut self, elements: Elements, mut f: impl FnMut(Elements, &mut ObjectState)) {
         let array = elements.array;
-        let segments = &mut self.arrays.entry(array).or_default().elements;
+        let segments = &mut self.arrays.get_or_default(array).elements;
         let before = segments.len();
         segments.update(elements.range(), |range, state| {
             f(Elements::new(array, range), state);

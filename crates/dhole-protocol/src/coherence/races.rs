@@ -19,12 +19,12 @@
 //! Nothing of this travels with the notices. The node that finds a race asks the other node where
 //! it wrote, and its call waits for the answer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use std::ops::Range;
 
 use dhole_model::{
-    CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version,
+    CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, OidRange, SortedMap, VectorTime, Version,
 };
 
 use crate::Message;
@@ -91,7 +91,7 @@ pub(crate) struct SiteId(u16);
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 struct Sites {
     all: Vec<CallSite>,
-    ids: BTreeMap<CallSite, SiteId>,
+    ids: SortedMap<CallSite, SiteId>,
     last: SiteId,
 }
 
@@ -207,7 +207,7 @@ pub(crate) struct RaceFinder {
     barrier: u64,
     sites: Sites,
     /// By chunk of ids, where this node has written any.
-    own: BTreeMap<u64, Box<[Own; CHUNK as usize]>>,
+    own: SortedMap<u64, Box<[Own; CHUNK as usize]>>,
     own_elements: OwnElements,
     at_home: HomeWrites,
     /// Races found at home with the interval that goes on here.
@@ -226,7 +226,7 @@ impl RaceFinder {
             races,
             barrier: 0,
             sites: Sites::default(),
-            own: BTreeMap::new(),
+            own: SortedMap::new(),
             own_elements: OwnElements::default(),
             at_home: HomeWrites::default(),
             open_at_home: Vec::new(),
@@ -255,8 +255,8 @@ impl RaceFinder {
             return;
         }
         for of_chunk in written.chunk_by(|(a, _), (b, _)| a.chunk() == b.chunk()) {
-            let own = self.own.entry(of_chunk[0].0.chunk());
-            let own = own.or_insert_with(|| Box::new([Own::default(); CHUNK as usize]));
+            let make = || Box::new([Own::default(); CHUNK as usize]);
+            let own = self.own.get_or_insert_with(of_chunk[0].0.chunk(), make);
             for (oid, site) in of_chunk {
                 own[oid.slot()].wrote(lamport, *site);
             }

@@ -5,12 +5,11 @@
 //! object, and one of each run of elements that are alike ([`Runs`]): objects differ from each
 //! other as a rule, and elements seldom do.
 
-use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::ops::RangeInclusive;
 
-use dhole_model::{Elements, NodeId, Oid, OidRange, Segments};
+use dhole_model::{Elements, NodeId, Oid, OidRange, Segments, SortedMap};
 use smallvec::SmallVec;
 
 use crate::coherence::object_table::{ObjectState, ObjectTable};
@@ -160,14 +159,14 @@ pub(crate) fn push_region<R: Region>(list: &mut Vec<R>, more: R) {
 /// Regions that have another state than the default, by the ids of their objects and arrays, or by
 /// id and node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct RegionMap<R: Region, S: State, K = Oid>(BTreeMap<K, R::Runs<S>>);
+pub(crate) struct RegionMap<R: Region, S: State, K = Oid>(SortedMap<K, R::Runs<S>>);
 
 /// A state of each region for each node.
 pub(crate) type RegionsByNode<R, S> = RegionMap<R, S, (Oid, NodeId)>;
 
 impl<R: Region, S: State, K> Default for RegionMap<R, S, K> {
     fn default() -> Self {
-        RegionMap(BTreeMap::new())
+        RegionMap(SortedMap::new())
     }
 }
 
@@ -178,7 +177,7 @@ impl<R: Region, S: State, K: Ord + Copy> RegionMap<R, S, K> {
     }
 
     fn update_at(&mut self, key: K, region: R, f: impl FnMut(R, &mut S)) {
-        let runs = self.0.entry(key).or_default();
+        let runs = self.0.get_or_default(key);
         runs.update(region, f);
         if runs.is_empty() {
             self.0.remove(&key);

@@ -16,11 +16,11 @@ mod collect;
 mod page;
 mod serve;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
+use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, SortedMap, VectorTime};
 use smallvec::SmallVec;
 
 use crate::command::{Command, Commands};
@@ -39,7 +39,7 @@ pub(crate) struct TreadMarks {
     me: NodeId,
     /// The pages that objects may lie on; none where objects are kept consistent, not pages.
     space: Range<u64>,
-    pages: BTreeMap<PageId, Page>,
+    pages: SortedMap<PageId, Page>,
     /// Pages twinned in the current interval.
     written: Vec<PageId>,
     /// Pages that the worker may write.
@@ -84,7 +84,7 @@ impl TreadMarks {
         TreadMarks {
             me,
             space: 0..0,
-            pages: BTreeMap::new(),
+            pages: SortedMap::new(),
             written: Vec::new(),
             writable: Vec::new(),
             fault: None,
@@ -160,7 +160,7 @@ impl TreadMarks {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let me = self.me;
-        let state = self.pages.entry(page).or_default();
+        let state = self.pages.get_or_default(page);
         self.fault = None;
         if state.is_valid() {
             out.push(Command::Pages(PageCommand::MakeValid(page)));
@@ -211,7 +211,7 @@ impl TreadMarks {
         if !fault.open.is_empty() {
             return Ok(());
         }
-        let state = self.pages.entry(fault.page).or_default();
+        let state = self.pages.get_or_default(fault.page);
         let missing = state.missing();
         if missing.is_empty() {
             let page = fault.page;
@@ -249,7 +249,7 @@ impl TreadMarks {
 
     /// The worker writes a page in the interval that will have this number.
     fn write(&mut self, page: PageId, index: IntervalIndex, out: &mut Commands) {
-        let state = self.pages.entry(page).or_default();
+        let state = self.pages.get_or_default(page);
         debug_assert!(state.is_valid(), "{page}: only a valid page is written");
         match &mut state.twin {
             Some(twin) if twin.writable => return,
@@ -315,7 +315,7 @@ impl TreadMarks {
         let pages = Arc::new(WrittenPages::new(seen, ranges));
         let mut new_writers = 0;
         for page in self.written.drain(..) {
-            let state = self.pages.entry(page).or_default();
+            let state = self.pages.get_or_default(page);
             if let Some(twin) = &mut state.twin {
                 twin.lamport = Some(lamport);
             }
@@ -343,7 +343,7 @@ impl TreadMarks {
         };
         let mut new_writers = 0;
         for page in pages.ranges.iter().flat_map(|range| range.iter()) {
-            let state = self.pages.entry(page).or_default();
+            let state = self.pages.get_or_default(page);
             let was_valid = state.is_valid();
             let before = state.writers.len();
             let writer = state.writer(interval.node, &self.floor);

@@ -9,9 +9,7 @@
 //! take it away waits until the leader has withdrawn it: it asks each node that was lent more than
 //! is left, once that has acknowledged what it got, and goes on when all have answered.
 
-use std::collections::BTreeMap;
-
-use dhole_model::NodeId;
+use dhole_model::{NodeId, NodeMap};
 
 use super::ahead::Waits;
 use super::command::{MemoryEffects, Permission};
@@ -26,7 +24,7 @@ type Taken = Result<(), &'static str>;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Lent {
     minipage: Minipage,
-    to: BTreeMap<NodeId, Lease>,
+    to: NodeMap<Lease>,
 }
 
 /// What a node was lent.
@@ -106,11 +104,11 @@ impl Millipage {
             return Ok(());
         }
         let page = first_of_page(request.address);
-        let asks = self.members_ask.entry(page).or_default();
+        let asks = self.members_ask.get_or_default(page);
         if asks.iter().any(|waits| waits.asker == from) {
             return Err("a request for a minipage that waits already");
         }
-        let kept = self.member_requests.entry(from).or_default();
+        let kept = self.member_requests.get_or_default(from);
         if *kept >= self.most_member_requests {
             return Err("more requests of a node of the domain than its leader keeps");
         }
@@ -230,9 +228,9 @@ impl Millipage {
             MemoryOperation::Write => Permission::Write,
             _ => Permission::Read,
         };
-        let to = BTreeMap::new();
-        let lent = self.lent.entry(minipage.at);
-        let lent = lent.or_insert_with(|| Lent { minipage, to });
+        let to = NodeMap::new();
+        let lent = || Lent { minipage, to };
+        let lent = self.lent.get_or_insert_with(minipage.at, lent);
         let before = lent.to.get(&request.asker).map(|lease| lease.permission);
         let lease = Lease {
             permission: before.map_or(permission, |before| before.max(permission)),
@@ -241,7 +239,7 @@ impl Millipage {
             withdrawn: None,
         };
         lent.to.insert(request.asker, lease);
-        let hold = self.holds.entry(minipage.at).or_default();
+        let hold = self.holds.get_or_default(minipage.at);
         count(hold, lease.permission, true);
         if let Some(before) = before {
             count(hold, before, false);
@@ -262,7 +260,7 @@ impl Millipage {
         };
         let minipage = lent.minipage;
         let mut asked = Vec::new();
-        for (node, lease) in &mut lent.to {
+        for (node, lease) in lent.to.iter_mut() {
             let is_settled = lease.acknowledged && lease.withdrawn.is_none();
             if is_settled && lease.permission > left {
                 lease.withdrawn = Some(left);

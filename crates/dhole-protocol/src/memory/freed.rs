@@ -1,6 +1,7 @@
 //! Freed minipages of a manager, which are allocated again for numbers of the same shape.
 
-use std::collections::{BTreeMap, BTreeSet};
+use dhole_model::SortedMap;
+use std::collections::BTreeSet;
 
 use super::minipage::{Minipage, offset_of};
 use super::run::MinipageRun;
@@ -13,15 +14,15 @@ pub(super) type Shape = (u64, u64);
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Freed {
     /// By the offset of the first minipage of a run: what their addresses are multiples of.
-    pub shapes: BTreeMap<u64, u64>,
+    pub shapes: SortedMap<u64, u64>,
     /// Bytes of all that are freed.
     pub bytes: u64,
     /// By their shape, at these addresses, with the offset of the first minipage of the run.
-    single: BTreeMap<Shape, BTreeMap<u64, u64>>,
+    single: SortedMap<Shape, SortedMap<u64, u64>>,
     /// By the offset of the first minipage of a run: how many of it are freed.
-    of_run: BTreeMap<u64, u64>,
+    of_run: SortedMap<u64, u64>,
     /// Runs of which all are freed, by their shape and how many they are: the offsets.
-    whole: BTreeMap<(Shape, u64), BTreeSet<u64>>,
+    whole: SortedMap<(Shape, u64), BTreeSet<u64>>,
 }
 
 impl Freed {
@@ -33,15 +34,15 @@ impl Freed {
     /// A minipage of a run is freed.
     pub fn put(&mut self, minipage: Minipage, run: &MinipageRun) {
         let (shape, first) = (self.shape(run), offset_of(run.at));
-        let single = self.single.entry(shape).or_default();
+        let single = self.single.get_or_default(shape);
         if single.insert(minipage.at, first).is_some() {
             return;
         }
         self.bytes += u64::from(minipage.bytes);
-        let of_run = self.of_run.entry(first).or_default();
+        let of_run = self.of_run.get_or_default(first);
         *of_run += 1;
         if *of_run == run.count {
-            let whole = self.whole.entry((shape, run.count)).or_default();
+            let whole = self.whole.get_or_default((shape, run.count));
             whole.insert(first);
         }
     }
@@ -51,13 +52,13 @@ impl Freed {
         &mut self,
         count: u64,
         shape: Shape,
-        runs: &BTreeMap<u64, MinipageRun>,
+        runs: &SortedMap<u64, MinipageRun>,
     ) -> Option<MinipageRun> {
         if let Some(whole) = self.whole.get_mut(&(shape, count))
             && let Some(first) = whole.pop_first()
         {
             let run = *runs.get(&first)?;
-            let single = self.single.entry(shape).or_default();
+            let single = self.single.get_or_default(shape);
             for minipage in (0..count).filter_map(|index| run.minipage(index)) {
                 single.remove(&minipage.at);
             }

@@ -10,10 +10,9 @@
 //! another domain is withdrawn, as for a request. In a run of one domain its leader has all
 //! minipages, so none is brought.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, SortedMap};
 
 use super::Millipage;
 use super::command::MemoryEffects;
@@ -31,7 +30,7 @@ pub(super) struct Group {
     /// How many come together.
     size: u64,
     /// By node, and whether it writes: the members that came last.
-    last: BTreeMap<(NodeId, bool), Range<u64>>,
+    last: SortedMap<(NodeId, bool), Range<u64>>,
 }
 
 impl Group {
@@ -39,7 +38,7 @@ impl Group {
         Group {
             run,
             size: 2,
-            last: BTreeMap::new(),
+            last: SortedMap::new(),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Millipage {
         if !is_within {
             return Err(HoldRefusal::Beyond);
         }
-        let hold = self.holds.entry(minipage.at).or_default();
+        let hold = self.holds.get_or_default(minipage.at);
         match writes {
             true => hold.writers += 1,
             false => hold.readers += 1,

@@ -122,8 +122,8 @@ impl Millipage {
         if !self.managed.contains_key(&minipage.at) && leader == self.me {
             self.holds_unused(minipage);
         }
-        let managed = self.managed.entry(minipage.at);
-        managed.or_insert_with(|| Managed::new(minipage, leader))
+        let managed = || Managed::new(minipage, leader);
+        self.managed.get_or_insert_with(minipage.at, managed)
     }
 
     /// A request, by its manager.

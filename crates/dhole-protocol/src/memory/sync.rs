@@ -37,9 +37,9 @@ mod message;
 mod shared_locks;
 mod started;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, SortedMap};
 use thiserror::Error;
 
 use crate::error::ProtocolError;
@@ -76,22 +76,22 @@ pub struct ThreadSync {
     /// The locks, if they are words of shared memory.
     shared: Shared,
     /// The locks that this node has used.
-    locks: BTreeMap<u64, KeyedLock>,
+    locks: SortedMap<u64, KeyedLock>,
     /// As their manager: the node that has asked last.
-    tails: BTreeMap<u64, NodeId>,
+    tails: SortedMap<u64, NodeId>,
     /// The barriers that threads of this node have reached.
-    arrivals: BTreeMap<u64, Arrivals>,
+    arrivals: SortedMap<u64, Arrivals>,
     /// As their manager.
-    gatherings: BTreeMap<u64, Gathering>,
-    conditions: BTreeMap<u64, VecDeque<ThreadId>>,
-    semaphores: BTreeMap<u64, Semaphore>,
+    gatherings: SortedMap<u64, Gathering>,
+    conditions: SortedMap<u64, VecDeque<ThreadId>>,
+    semaphores: SortedMap<u64, Semaphore>,
     /// What the threads of this node wait for.
-    waits: BTreeMap<ThreadId, Wait>,
+    waits: SortedMap<ThreadId, Wait>,
     /// Counts the waits.
     wait: u64,
     started: Started,
     /// By the thread that waits: the circle on which a probe has found it once.
-    suspected: BTreeMap<ThreadId, Vec<WaitingThread>>,
+    suspected: SortedMap<ThreadId, Vec<WaitingThread>>,
     /// What this node says to itself within a step.
     own: VecDeque<ThreadMessage>,
 }
@@ -214,16 +214,16 @@ impl ThreadSync {
             most_keys: MOST_KEYS,
             looks_at: [KEPT; 2],
             shared: Shared::default(),
-            locks: BTreeMap::new(),
-            tails: BTreeMap::new(),
-            arrivals: BTreeMap::new(),
-            gatherings: BTreeMap::new(),
-            conditions: BTreeMap::new(),
-            semaphores: BTreeMap::new(),
-            waits: BTreeMap::new(),
+            locks: SortedMap::new(),
+            tails: SortedMap::new(),
+            arrivals: SortedMap::new(),
+            gatherings: SortedMap::new(),
+            conditions: SortedMap::new(),
+            semaphores: SortedMap::new(),
+            waits: SortedMap::new(),
             wait: 0,
             started: Started::default(),
-            suspected: BTreeMap::new(),
+            suspected: SortedMap::new(),
             own: VecDeque::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! The minipage table of a manager: which minipages it has allocated (MultiView, section 2.3,
 //! dynamic layout).
 
-use std::collections::BTreeMap;
+use dhole_model::SortedMap;
 use std::ops::Range;
 
 use thiserror::Error;
@@ -52,7 +52,7 @@ pub(super) struct Table {
     /// Most minipages of a page.
     views: u64,
     /// By the offset of their first minipage.
-    runs: BTreeMap<u64, MinipageRun>,
+    runs: SortedMap<u64, MinipageRun>,
     /// Freed minipages.
     freed: Freed,
     /// None of those is allocated again.
@@ -83,7 +83,7 @@ impl Table {
             next: window.start,
             window,
             views,
-            runs: BTreeMap::new(),
+            runs: SortedMap::new(),
             freed: Freed::default(),
             keeps_freed: false,
             open: Vec::new(),

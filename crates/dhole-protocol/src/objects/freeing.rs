@@ -2,10 +2,9 @@
 //! takes effect, and whoever comes later is told who freed the object. Of what was freed only
 //! ranges of numbers are kept.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{IdSet, NodeId, ObjectCounters, ObjectId};
+use dhole_model::{IdSet, NodeId, ObjectCounters, ObjectId, SortedMap};
 
 use super::bytes::Bytes;
 use super::call::{CallId, Refusal, Waiting};
@@ -18,7 +17,7 @@ use super::{Objects, ObjectsCommand, Out};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Freed {
     /// By creator and by who freed them, how many objects the creator had made before each.
-    numbers: BTreeMap<(NodeId, NodeId), IdSet>,
+    numbers: SortedMap<(NodeId, NodeId), IdSet>,
     /// How often this node used them.
     accesses: ObjectCounters,
 }
@@ -27,7 +26,7 @@ impl Freed {
     fn add(&mut self, object: ObjectId, nodes: usize, by: NodeId) {
         let number = object.0 / nodes.max(1) as u64;
         let of = (object.creator(nodes), by);
-        self.numbers.entry(of).or_default().add(number..number + 1);
+        self.numbers.get_or_default(of).add(number..number + 1);
     }
 
     /// Who freed an object.

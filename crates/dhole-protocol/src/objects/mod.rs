@@ -42,10 +42,9 @@ mod remote;
 mod rendezvous;
 mod sequence_map;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, NodeId, NodeMap, ObjectCounters, ObjectId, VectorTime};
+use dhole_model::{CallSite, NodeId, NodeMap, ObjectCounters, ObjectId, SortedMap, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
@@ -204,7 +203,7 @@ pub struct Objects {
     batches: NodeMap<Batch>,
     /// What the calls of a batch have come to that is executed.
     answering: Option<Answering>,
-    comparing: BTreeMap<u64, compare::Comparing>,
+    comparing: SortedMap<u64, compare::Comparing>,
     /// The last ordered message delivered here.
     delivered: u64,
     /// The time at which nothing has been seen.
@@ -251,7 +250,7 @@ impl Objects {
             pending: PendingCalls::default(),
             batches: NodeMap::new(),
             answering: None,
-            comparing: BTreeMap::new(),
+            comparing: SortedMap::new(),
             delivered: 0,
             nothing: VectorTime::zero(nodes),
             held: Vec::new(),

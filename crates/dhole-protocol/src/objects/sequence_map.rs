@@ -1,7 +1,8 @@
 //! A map whose keys are the numbers of calls. Numbers are given out one after the other, and most
 //! calls are over soon: so all but a few old ones lie in a row.
 
-use std::collections::{BTreeMap, VecDeque};
+use dhole_model::SortedMap;
+use std::collections::VecDeque;
 
 /// So many numbers lie in the row at most.
 const MOST_IN_A_ROW: u64 = 1024;
@@ -19,7 +20,7 @@ pub struct SequenceMap<T> {
     /// How many were taken out of it since it was made shorter.
     out: u32,
     /// All those of lower numbers.
-    old: BTreeMap<u64, T>,
+    old: SortedMap<u64, T>,
 }
 
 impl<T> Default for SequenceMap<T> {
@@ -29,7 +30,7 @@ impl<T> Default for SequenceMap<T> {
             row: VecDeque::new(),
             in_a_row: 0,
             out: 0,
-            old: BTreeMap::new(),
+            old: SortedMap::new(),
         }
     }
 }
@@ -183,6 +184,8 @@ impl<T> SequenceMap<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -1,8 +1,8 @@
 //! Making interval records fewer while they wait for a node that has not seen them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::{Elements, Oid, OidRange, RangeSet};
+use dhole_model::{Elements, Oid, OidRange, RangeSet, SortedMap};
 
 use crate::sync::interval::Attached;
 use crate::sync::notice_delta::Record;
@@ -95,7 +95,7 @@ fn add(told: &mut RangeSet, ranges: &[OidRange]) -> Vec<OidRange> {
 
 /// Elements of arrays.
 #[derive(Default)]
-struct CoveredElements(BTreeMap<Oid, RangeSet>);
+struct CoveredElements(SortedMap<Oid, RangeSet>);
 
 impl CoveredElements {
     /// Adds elements, and returns those of them that were not there and whose array is not `gone`.
@@ -106,7 +106,7 @@ impl CoveredElements {
             if gone.of(array..array + 1).any(|(_, is_gone)| is_gone) {
                 continue;
             }
-            let told = self.0.entry(elements.array).or_default();
+            let told = self.0.get_or_default(elements.array);
             let untold = told.of(elements.range()).filter(|(_, told)| !told);
             new.extend(untold.map(|(part, _)| Elements::new(elements.array, part)));
             told.set(elements.range(), true);
@@ -125,6 +125,7 @@ fn range(first: u64, end: u64) -> OidRange {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use dhole_model::NodeId;

@@ -2,9 +2,7 @@
 //! the node that asked last before; that node grants it when it has released. Acquiring a lock
 //! that was last held here costs no message.
 
-use std::collections::BTreeMap;
-
-use dhole_model::{CallSite, NodeId, NodeMap, VectorTime};
+use dhole_model::{CallSite, NodeId, NodeMap, SortedMap, VectorTime};
 use dhole_wire::Wire;
 
 use crate::error::ProtocolError;
@@ -33,8 +31,8 @@ pub struct Waiting {
 pub(crate) struct Locks {
     me: NodeId,
     nodes: usize,
-    here: BTreeMap<LockId, Local>,
-    managed: BTreeMap<LockId, Managed>,
+    here: SortedMap<LockId, Local>,
+    managed: SortedMap<LockId, Managed>,
     /// With so many records here, those of locks that nobody uses are dropped.
     sweep_at: usize,
     /// Locks that this node manages for others.
@@ -91,8 +89,8 @@ impl Locks {
         Locks {
             me,
             nodes,
-            here: BTreeMap::new(),
-            managed: BTreeMap::new(),
+            here: SortedMap::new(),
+            managed: SortedMap::new(),
             sweep_at: SWEEP_FROM,
             most: MOST_MANAGED,
         }
@@ -115,7 +113,7 @@ impl Locks {
             self.sweep();
         }
         let state = self.state(lock);
-        self.here.entry(lock).or_insert(Local {
+        self.here.get_or_insert_with(lock, || Local {
             state,
             next: None,
             waiting: Vec::new(),
@@ -183,7 +181,7 @@ impl Locks {
                 "a request for one lock more than a node manages (2^22)",
             ));
         }
-        let managed = self.managed.entry(lock).or_insert_with(|| Managed {
+        let managed = self.managed.get_or_insert_with(lock, || Managed {
             last: me,
             before: NodeMap::new(),
         });

@@ -9,9 +9,9 @@
 //! and a reader that has learned nothing need not be asked. Three messages, as for a lock; two
 //! where the node that passes has seen all releases or the manager's own is the last.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use dhole_model::{CallSite, NodeId, VectorTime};
+use dhole_model::{CallSite, NodeId, SortedMap, VectorTime};
 
 use crate::error::ProtocolError;
 use crate::sync::lock::{MOST_MANAGED, SWEEP_FROM};
@@ -26,10 +26,10 @@ pub(crate) struct SyncObjects {
     me: NodeId,
     nodes: usize,
     /// The read-write locks held here.
-    held: BTreeMap<RwLockId, (SyncObject, CallSite)>,
+    held: SortedMap<RwLockId, (SyncObject, CallSite)>,
     entering: Option<Entering>,
-    rw_locks: BTreeMap<RwLockId, Managed<RwLock>>,
-    semaphores: BTreeMap<u64, Managed<Semaphore>>,
+    rw_locks: SortedMap<RwLockId, Managed<RwLock>>,
+    semaphores: SortedMap<u64, Managed<Semaphore>>,
     /// The releases of sync objects of which no record is left. A node that acquires one which is
     /// new here has to see them.
     swept: Releases,
@@ -127,10 +127,10 @@ impl SyncObjects {
         SyncObjects {
             me,
             nodes,
-            held: BTreeMap::new(),
+            held: SortedMap::new(),
             entering: None,
-            rw_locks: BTreeMap::new(),
-            semaphores: BTreeMap::new(),
+            rw_locks: SortedMap::new(),
+            semaphores: SortedMap::new(),
             swept: Releases::default(),
             sweep_at: [SWEEP_FROM; 2],
             most: MOST_MANAGED,
@@ -165,7 +165,7 @@ impl SyncObjects {
             self.sweep_at[0] = SWEEP_FROM.max(2 * self.rw_locks.len());
         }
         let swept = &self.swept;
-        self.rw_locks.entry(lock).or_insert_with(|| Managed {
+        self.rw_locks.get_or_insert_with(lock, || Managed {
             state: RwLock {
                 written: swept.clone(),
                 ..RwLock::default()
@@ -443,15 +443,15 @@ impl SyncObjects {
             self.sweep_at[1] = SWEEP_FROM.max(2 * self.semaphores.len());
         }
         let swept = &self.swept;
-        let managed = self.semaphores.entry(semaphore.number);
-        Ok(managed.or_insert_with(|| Managed {
+        let made = || Managed {
             state: Semaphore {
                 permits: semaphore.permits,
                 made_with: semaphore.permits,
             },
             released: swept.clone(),
             ..Managed::default()
-        }))
+        };
+        Ok(self.semaphores.get_or_insert_with(semaphore.number, made))
     }
 
     fn check_permits(&self, semaphore: SemaphoreId, node: NodeId) -> Result<(), ProtocolError> {

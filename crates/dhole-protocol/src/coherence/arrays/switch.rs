@@ -30,7 +30,7 @@ impl Arrays {
         [allocated, to]: [Coherence; 2],
         out: &mut Commands,
     ) {
-        let known = self.table.arrays.entry(array.array).or_default();
+        let known = self.table.arrays.get_or_default(array.array);
         let before = known.coherence.replace(to).unwrap_or(allocated);
         known.had_home |= before == Coherence::Home;
         self.update.forget(array, out);

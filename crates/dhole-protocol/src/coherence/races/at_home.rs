@@ -6,10 +6,9 @@
 //! were told of, so the last one is enough (Flanagan and Freund: *FastTrack*, section 3). Flushes
 //! come home in an order that extends happens-before, for a release waits for them.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, Segments, VectorTime};
+use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, Segments, SortedMap, VectorTime};
 
 use super::SiteId;
 
@@ -39,7 +38,7 @@ impl Last {
 /// Who last wrote the leaves of the objects, and the elements of the arrays, at home here.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) struct HomeWrites {
-    objects: BTreeMap<Oid, Segments<Last>>,
+    objects: SortedMap<Oid, Segments<Last>>,
     segments: usize,
 }
 
@@ -59,7 +58,7 @@ impl HomeWrites {
             if self.segments >= MOST_SEGMENTS {
                 break;
             }
-            let object = self.objects.entry(oid).or_default();
+            let object = self.objects.get_or_default(oid);
             self.segments -= object.len();
             object.update(range, |part, last| {
                 if !last.is_seen_by(by.node, time) {

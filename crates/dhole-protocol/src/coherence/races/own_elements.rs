@@ -1,8 +1,8 @@
 //! What a node wrote of arrays, for races over their elements.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::{Elements, Oid, OidRange, Segments};
+use dhole_model::{Elements, Oid, OidRange, Segments, SortedMap};
 
 use super::{MOST_FREED, Own, Packed, SiteId};
 
@@ -14,7 +14,7 @@ const MOST_SEGMENTS: usize = 1 << 16;
 /// segment.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) struct OwnElements {
-    arrays: BTreeMap<Oid, Segments<Own>>,
+    arrays: SortedMap<Oid, Segments<Own>>,
     segments: usize,
     /// Arrays that were freed and are still remembered.
     freed: VecDeque<Oid>,
@@ -27,7 +27,7 @@ impl OwnElements {
             if self.segments >= MOST_SEGMENTS {
                 return;
             }
-            let own = self.arrays.entry(elements.array).or_default();
+            let own = self.arrays.get_or_default(elements.array);
             self.segments -= own.len();
             own.update(elements.range(), |_, own| {
                 own.wrote(lamport, *site);

@@ -157,7 +157,7 @@ impl TreadMarks {
             return Err(ProtocolError::BadMessage { from, what });
         }
         self.answered(round);
-        let state = self.pages.entry(page).or_default();
+        let state = self.pages.get_or_default(page);
         for &(node, index) in applied.iter().filter(|(node, _)| *node != self.me) {
             let writer = state.writer(node, &self.floor);
             let index = writer.applied.max(index);
@@ -196,7 +196,7 @@ impl TreadMarks {
             return Err(ProtocolError::BadMessage { from, what });
         }
         self.answered(round);
-        let state = self.pages.entry(page).or_default();
+        let state = self.pages.get_or_default(page);
         for &diff in diffs {
             let DiffId { node, index, .. } = diff.id;
             let kept = Kept {

@@ -1,8 +1,8 @@
 //! Barriers of so many threads, wherever they are.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, NodeMap};
 
 use super::{
     Attempt, KEPT, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
@@ -66,7 +66,7 @@ impl ThreadSync {
             });
         }
         self.begin(thread, WaitsOn::Barrier(key), site)?;
-        let arrivals = self.arrivals.entry(key).or_default();
+        let arrivals = self.arrivals.get_or_default(key);
         arrivals.parties = parties;
         arrivals.waiting.push_back(thread);
         arrivals.unsent += 1;
@@ -140,7 +140,7 @@ impl ThreadSync {
             self.send(from, refuse, out);
             return Ok(());
         }
-        let gathering = self.gatherings.entry(key).or_default();
+        let gathering = self.gatherings.get_or_default(key);
         if gathering.all > 0 && gathering.parties != parties {
             let parties = gathering.parties;
             let refuse = ThreadMessage::Refuse {
@@ -158,10 +158,10 @@ impl ThreadSync {
         while gathering.all >= u64::from(parties) {
             gathering.all -= u64::from(parties);
             let first = gathering.queue.front().map(|(node, _)| *node);
-            let (mut left, mut counts) = (parties, BTreeMap::new());
+            let (mut left, mut counts) = (parties, NodeMap::new());
             while let Some((node, count)) = gathering.queue.front_mut().filter(|_| left > 0) {
                 let goes_on = left.min(*count);
-                *counts.entry(*node).or_insert(0) += goes_on;
+                *counts.get_or_default(*node) += goes_on;
                 (left, *count) = (left - goes_on, *count - goes_on);
                 if *count == 0 {
                     gathering.queue.pop_front();

@@ -143,7 +143,7 @@ impl ThreadSync {
             return Ok(());
         }
         let most = self.nodes * MOST_WAITING;
-        let queue = self.conditions.entry(condition).or_default();
+        let queue = self.conditions.get_or_default(condition);
         if queue.len() >= most {
             return Err(TOO_MANY);
         }
@@ -288,7 +288,7 @@ impl ThreadSync {
         if !self.has_semaphore_room(key) {
             return Err("more semaphores than a node manages: wait for some, or set them to 0");
         }
-        let semaphore = self.semaphores.entry(key).or_default();
+        let semaphore = self.semaphores.get_or_default(key);
         semaphore.has = semaphore.has.saturating_add(count.into());
         self.hand_out(key, out);
         Ok(())
@@ -305,7 +305,7 @@ impl ThreadSync {
             self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
             return Ok(());
         }
-        self.semaphores.entry(key).or_default().has = count.into();
+        self.semaphores.get_or_default(key).has = count.into();
         self.hand_out(key, out);
         let taken = true;
         self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
@@ -326,7 +326,7 @@ impl ThreadSync {
                 self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
                 return Ok(());
             }
-            let queue = &mut self.semaphores.entry(key).or_default().queue;
+            let queue = &mut self.semaphores.get_or_default(key).queue;
             if queue.len() >= most {
                 return Err(TOO_MANY);
             }

@@ -146,8 +146,7 @@ impl ThreadSync {
     pub(super) fn queue_for(&mut self, thread: ThreadId, key: u64, out: &mut Vec<ThreadCommand>) {
         let here = self.manager_of(key) == self.me;
         // A thread that waited for a condition did not have it, and so it may have been forgotten.
-        let lock = self.locks.entry(key);
-        let lock = lock.or_insert_with(|| KeyedLock::new(here));
+        let lock = self.locks.get_or_insert_with(key, || KeyedLock::new(here));
         lock.waiting.push_back((thread, false));
         match lock.here || lock.asked {
             true => self.serve(key, out),
@@ -303,7 +302,7 @@ impl ThreadSync {
             self.send(from, ThreadMessage::NoLock { key, number }, out);
             return Ok(());
         }
-        let tail = self.tails.entry(key).or_insert(self.me);
+        let tail = self.tails.get_or_insert_with(key, || self.me);
         if *tail == from && from != self.me {
             return Err("a request for a lock of the node that gets it last");
         }

@@ -1,8 +1,8 @@
 //! Threads that nodes start, and their ends.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, SortedMap};
 
 use super::{
     Attempt, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
@@ -20,7 +20,7 @@ const WAITED_FOR: u64 = 1;
 pub(super) struct Started {
     /// The last number that this node has given a thread.
     number: u32,
-    all: BTreeMap<ThreadId, Run>,
+    all: SortedMap<ThreadId, Run>,
     /// Those that are to begin, with what they do.
     next: VecDeque<(ThreadId, u64, u64)>,
     /// The program that starts threads has ended.
