@@ -5,6 +5,7 @@
 //! tested and the access made together. That a permission is taken away is a step of its own where
 //! a machine does anything before it.
 
+mod allocating;
 mod domains;
 mod explore;
 mod fetching;
@@ -48,7 +49,7 @@ pub enum MemoryOp {
     Push(usize),
     /// Frees it.
     Free(usize),
-    /// Allocates it again, on its manager, which has freed it.
+    /// Allocates it again, after it was freed: on its manager, or where one node manages all.
     Allocate(usize),
     /// Holds it, to read it or to write.
     Hold(usize, bool),
@@ -65,6 +66,8 @@ pub struct MemoryModel {
     pub leaders: Vec<usize>,
     /// The steps of each thread of each node.
     pub nodes: Vec<Vec<Vec<MemoryOp>>>,
+    /// Whether node 0 manages all minipages, and the others ask it for new ones.
+    pub one_manager: bool,
     /// Whether minipages of one manager come in groups.
     pub groups: bool,
     /// A mistake that the checker is to find.
@@ -87,6 +90,8 @@ struct Thread {
     phase: Phase,
     /// It has gone on once without its access. A live node sees to it that this ends.
     slow: bool,
+    /// Of its request for new minipages.
+    ticket: u32,
     /// Of each minipage that it holds the number of its last write.
     held: [Option<u8>; MOST_MINIPAGES],
 }
@@ -330,6 +335,9 @@ impl Step<'_> {
             {
                 return self.put(forged(from, asker, MemoryKind::Grant));
             }
+            (Some(MemoryBug::LoseAllocation), MemoryKind::Grant) if operation.allocates() => {
+                return;
+            }
             (Some(MemoryBug::LateData), MemoryKind::Data) => {
                 self.moment.late = Some(Sealed::new(parcel.clone()));
             }
@@ -397,6 +405,7 @@ impl Step<'_> {
                     self.set_value(at, of, value);
                 }
             }
+            MemoryCommand::Allocated(run) => self.was_allocated(run),
             MemoryCommand::Clear(minipage) => {
                 let of = self.model.minipage_of(minipage.at);
                 let skips = self.model.bug == Some(MemoryBug::ReuseDirty);
@@ -444,8 +453,10 @@ impl Step<'_> {
         let op = self.model.nodes[at][number][done];
         let of = minipage(op);
         let address = self.model.address(of);
-        if let (MemoryOp::Fetch(_), Phase::Woken { .. }) = (op, phase) {
-            return self.opens(at, number);
+        match (op, phase) {
+            (MemoryOp::Fetch(_), Phase::Woken { .. }) => return self.opens(at, number),
+            (MemoryOp::Allocate(_), Phase::Woken { .. }) => return self.has_allocated(at, number),
+            _ => {}
         }
         if let Phase::Woken { asked } = phase {
             let state = self.moment.nodes[at].machine.state(address);
@@ -489,15 +500,7 @@ impl Step<'_> {
                 self.over(at, number);
             }
             MemoryOp::Fetch(_) => self.fetches(at, number),
-            MemoryOp::Allocate(_) => {
-                self.node(at, |node| {
-                    let run = node.machine.allocate(1, 8, 8).expect("it was freed");
-                    assert_eq!(run.at, address);
-                });
-                // It is zero, and there.
-                self.moment.latest[of] = (0, false);
-                self.over(at, number);
-            }
+            MemoryOp::Allocate(_) => self.allocates(at, number),
             MemoryOp::Push(_) => {
                 self.at(at, |node, out| node.machine.push(address, out));
                 self.over(at, number);
@@ -643,6 +646,9 @@ impl Model for MemoryModel {
         let nodes = self.nodes.len();
         let node = |me: usize| {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
+            if self.one_manager {
+                machine = machine.with_one_manager();
+            }
             let leaders = (0..nodes).map(|node| NodeId::at(self.leader(node)));
             machine.set_leaders(&leaders.collect::<Vec<_>>());
             self.allocate(me, &mut machine);
@@ -657,6 +663,7 @@ impl Model for MemoryModel {
                 done: 0,
                 phase: Phase::Computes,
                 slow: false,
+                ticket: 0,
                 held: [None; MOST_MINIPAGES],
             };
             Node {
@@ -706,7 +713,10 @@ impl Model for MemoryModel {
                 if goes_on {
                     actions.push(Happening::Compute(at, number, true));
                 }
-                let at_once = matches!(op, MemoryOp::Hold(..) | MemoryOp::Fetch(_));
+                let at_once = matches!(
+                    op,
+                    MemoryOp::Hold(..) | MemoryOp::Fetch(_) | MemoryOp::Allocate(_)
+                );
                 let is_woken = matches!(thread.phase, Phase::Woken { .. });
                 if goes_on && is_woken && !thread.slow && !at_once {
                     actions.push(Happening::Compute(at, number, false));

@@ -12,6 +12,7 @@ fn program<const N: usize>(managers: &[usize], nodes: [&[&[MemoryOp]]; N]) -> Me
         managers: managers.to_vec(),
         leaders: Vec::new(),
         nodes: nodes.into_iter().map(threads).collect(),
+        one_manager: false,
         groups: false,
         bug: None,
     }
@@ -122,6 +123,31 @@ fn what_is_allocated_again_is_zero_and_one_node_s_at_a_time() {
     sound(program(&[0], [&[again], &[ahead, writes]]), &[]);
     let pushes: &[MemoryOp] = &[Write(0), Push(0), Read(0)];
     sound(program(&[0], [&[again], &[pushes], &[&[Fetch(0)]]]), &[]);
+}
+
+/// As [`program`], of one minipage in a run whose node 0 manages all.
+fn one<const N: usize>(nodes: [&[&[MemoryOp]]; N]) -> MemoryModel {
+    MemoryModel {
+        one_manager: true,
+        ..program(&[0], nodes)
+    }
+}
+
+#[test]
+fn the_manager_of_all_minipages_allocates_for_the_others() {
+    let again: &[MemoryOp] = &[Write(0), Free(0), Allocate(0), Read(0), Write(0)];
+    let reads: &[MemoryOp] = &[Read(0), Read(0)];
+    sound(one([&[reads], &[again], &[&[Write(0)]]]), &[]);
+    sound(one([&[&[Prefetch(0), Read(0)]], &[again, reads]]), &[]);
+    let frees: &[MemoryOp] = &[Free(0), Allocate(0), Write(0), Push(0)];
+    sound(one([&[], &[frees], &[reads]]), &[]);
+    caught(
+        MemoryBug::LoseAllocation,
+        MemoryFault::Stuck,
+        one([&[], &[again]]),
+    );
+    let dirty = one([&[reads], &[&[Write(0), Free(0), Allocate(0), Read(0)]]]);
+    caught(MemoryBug::ReuseDirty, MemoryFault::Stale, dirty);
 }
 
 /// As [`program`], of minipages that come in groups.

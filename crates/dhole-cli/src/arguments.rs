@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Barriers, Domains, MemoryLayout, Races, ReportForm};
+use dhole::{Barriers, Domains, MemoryLayout, MemoryManagers, Races, ReportForm};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -220,6 +220,11 @@ pub struct Defaults {
     #[arg(long, value_name = "HOW")]
     memory: Option<MemoryLayout>,
 
+    /// Which node manages a minipage of raw memory, unless the program sets it: the one that
+    /// allocates it (allocator, the default), or node 0 (one)
+    #[arg(long, value_name = "WHICH")]
+    managers: Option<MemoryManagers>,
+
     /// Write to standard error, when a run is over, which lines of the program its nodes waited at
     /// longest, with advice; in a form, `text` if left out
     #[arg(
@@ -251,12 +256,14 @@ impl Defaults {
         let domains = self.domains.map(|domains| domains.to_string());
         let domains = domains.map(|name| (dhole::Defaults::DOMAINS, name));
         let memory = self.memory.map(MemoryLayout::name);
+        let managers = self.managers.map(MemoryManagers::name);
         let all = [
             (dhole::Defaults::PROTOCOL, protocol),
             (dhole::Defaults::RACES, races),
             (dhole::Defaults::BARRIER, barrier),
             (dhole::Defaults::ONE_SIDED, one_sided),
             (dhole::Defaults::MEMORY, memory),
+            (dhole::Defaults::MANAGERS, managers),
             (dhole::Defaults::REPORT, report),
         ];
         let said = all.into_iter();
@@ -665,7 +672,7 @@ mod tests {
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
         let words = "-n 3 --protocol home --races warn-all --barrier central --report \
-                     --domains node --memory views -- program";
+                     --domains node --memory views --managers one -- program";
         fn variables(defaults: &Defaults) -> Vec<(&str, String)> {
             defaults.variables().collect()
         }
@@ -674,6 +681,7 @@ mod tests {
             ("DHOLE_RACES", "warn-all"),
             ("DHOLE_BARRIER", "central"),
             ("DHOLE_MEMORY", "views"),
+            ("DHOLE_MANAGERS", "one"),
             ("DHOLE_REPORT", "text"),
             ("DHOLE_DOMAINS", "node"),
         ]

@@ -17,7 +17,7 @@ use dhole_protocol::{Message, ProtocolError};
 use thiserror::Error;
 
 use crate::domain::Domain;
-use crate::raw_memory::MemoryLayout;
+use crate::raw_memory::{MemoryLayout, MemoryManagers};
 
 /// One node's annex.
 pub trait Annex: Any + Send + Sync {
@@ -102,6 +102,8 @@ pub struct AnnexPlace {
     pub domain: Option<Domain>,
     /// How allocations lie in raw memory.
     pub layout: MemoryLayout,
+    /// Which node manages a minipage of raw memory.
+    pub managers: MemoryManagers,
 }
 
 impl AnnexPlace {

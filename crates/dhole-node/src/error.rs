@@ -372,6 +372,13 @@ pub enum ConfigError {
         /// What was asked for.
         domains: Domains,
     },
+    /// The manager has the first copy of a minipage, and would have to make its red zone.
+    #[error(
+        "raw memory with the layout `isolate` has red zones that the node makes which allocates: \
+         so that node manages what it allocates (--managers allocator), and not node 0 \
+         (--managers one)"
+    )]
+    IsolatedManager,
     /// Every process has its own space of addresses.
     #[error(
         "the nodes are processes, and {what} needs one space of addresses for all of them: run it \

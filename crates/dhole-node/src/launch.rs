@@ -317,6 +317,7 @@ fn annexes(
             here: here.len(),
             domain: domain.clone(),
             layout: settings.layout,
+            managers: settings.managers,
         };
         let made = maker.make(place);
         made.map(Some)

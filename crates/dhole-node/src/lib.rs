@@ -140,7 +140,7 @@ pub use process_error::ProcessError;
 pub use processes::{ProcessLimits, Processes};
 pub use protocol_choice::Under;
 pub use race::RaceReport;
-pub use raw_memory::{MemoryLayout, UnknownLayout};
+pub use raw_memory::{MemoryLayout, MemoryManagers, UnknownLayout, UnknownManagers};
 pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};
 pub use sync_error::{OutOfMemory, RunEnded, SyncError};

@@ -49,9 +49,62 @@ impl FromStr for MemoryLayout {
     }
 }
 
+/// Which node manages a minipage of raw memory: it knows who has copies, and all others ask it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemoryManagers {
+    /// The node that has allocated it.
+    #[default]
+    Allocator,
+    /// Node 0, as in the paper (MultiView and Millipage, section 3.3). It has the whole table of
+    /// minipages, so another node that allocates asks it and waits: two messages.
+    One,
+}
+
+impl MemoryManagers {
+    /// Both.
+    pub const ALL: [MemoryManagers; 2] = [MemoryManagers::Allocator, MemoryManagers::One];
+
+    /// What it is called: `allocator` or `one`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryManagers::Allocator => "allocator",
+            MemoryManagers::One => "one",
+        }
+    }
+}
+
+impl fmt::Display for MemoryManagers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name is none of managers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`allocator` or `one`")]
+pub struct UnknownManagers;
+
+impl FromStr for MemoryManagers {
+    type Err = UnknownManagers;
+
+    fn from_str(name: &str) -> Result<MemoryManagers, UnknownManagers> {
+        let mut all = MemoryManagers::ALL.into_iter();
+        all.find(|managers| managers.name() == name)
+            .ok_or(UnknownManagers)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn managers_have_names() {
+        for managers in MemoryManagers::ALL {
+            assert_eq!(managers.to_string().parse(), Ok(managers));
+        }
+        assert_eq!("two".parse::<MemoryManagers>(), Err(UnknownManagers));
+    }
 
     #[test]
     fn layouts_have_names() {

@@ -11,7 +11,7 @@ use crate::annex::AnnexMaker;
 use crate::domain::Domains;
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
-use crate::raw_memory::MemoryLayout;
+use crate::raw_memory::{MemoryLayout, MemoryManagers};
 
 /// If neighbours read clean objects here, an object is exclusive after it was written in so many
 /// intervals in a row and read by no other node. A wrong guess costs a round trip; one more write
@@ -48,6 +48,8 @@ pub struct Settings {
     pub domains: Domains,
     /// How allocations lie in raw memory.
     pub layout: MemoryLayout,
+    /// Which node manages a minipage of raw memory.
+    pub managers: MemoryManagers,
     /// What nodes have beside their objects: raw memory.
     pub annex: Option<Arc<dyn AnnexMaker>>,
 }
@@ -70,6 +72,7 @@ impl Settings {
             survive: false,
             domains: Domains::default(),
             layout: MemoryLayout::default(),
+            managers: MemoryManagers::default(),
             annex: None,
         }
     }
@@ -146,6 +149,9 @@ impl Settings {
         if isolates && self.domains != Domains::Node {
             let domains = self.domains;
             return Err(ConfigError::IsolatedDomains { domains });
+        }
+        if isolates && self.managers == MemoryManagers::One {
+            return Err(ConfigError::IsolatedManager);
         }
         let twins = self.optimisations.write_detection != WriteDetection::Marks;
         match twins && self.races.finds_all() {

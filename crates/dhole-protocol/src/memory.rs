@@ -3,9 +3,11 @@
 //!
 //! A [`Millipage`] is one node's part. It keeps *minipages* sequentially consistent: at any time
 //! several nodes may read one, or a single node may read and write it. Each minipage has a
-//! *manager*, the node that allocated it. A node that lacks a permission asks the manager by the
-//! address alone. The manager knows which minipage that is, and who has copies. It lets a holder
-//! send its copy to the asker directly, and takes other copies away where the asker writes.
+//! *manager*: the node that allocated it, or node 0 for all
+//! ([`with_one_manager`](Millipage::with_one_manager)). A node that lacks a permission asks the
+//! manager by the address alone. The manager knows which minipage that is, and who has copies. It
+//! lets a holder send its copy to the asker directly, and takes other copies away where the asker
+//! writes.
 //!
 //! The manager has one *operation* on a minipage at a time; further requests wait in its queue, and
 //! nowhere else. An operation has a number, and ends when the asker acknowledges it. So all
@@ -36,6 +38,7 @@
 //! ```
 
 mod ahead;
+mod allocation;
 mod command;
 mod domain;
 mod freed;
@@ -55,6 +58,7 @@ use dhole_model::{NodeId, NodeMap, SortedMap};
 
 use crate::error::ProtocolError;
 use ahead::Waits;
+use allocation::Allocation;
 use domain::Lent;
 use group::Group;
 use hold::Hold;
@@ -87,6 +91,10 @@ pub struct Millipage {
     object_bytes: u64,
     /// Bytes of each node's part of it.
     window_bytes: u64,
+    /// Node 0 manages all minipages.
+    one_manager: bool,
+    /// What this node has asked the manager of all to allocate, by the tickets of the requests.
+    allocations: SortedMap<u32, Allocation>,
     views: u64,
     /// What this node manages.
     table: Table,
@@ -195,6 +203,8 @@ impl Millipage {
             nodes,
             object_bytes,
             window_bytes,
+            one_manager: false,
+            allocations: SortedMap::new(),
             views,
             table: Table::new(start..start + window_bytes, views),
             managed: SortedMap::new(),
@@ -214,6 +224,20 @@ impl Millipage {
             members_ask: SortedMap::new(),
             member_requests: NodeMap::new(),
             own: VecDeque::new(),
+        }
+    }
+
+    /// The same node in a run in which node 0 manages all minipages, before any is allocated. Other
+    /// nodes [ask](Millipage::ask_to_allocate) it for new ones.
+    pub fn with_one_manager(self) -> Millipage {
+        let window = match self.me.index() {
+            0 => 0..self.object_bytes,
+            _ => 0..0,
+        };
+        Millipage {
+            table: Table::new(window, self.views),
+            one_manager: true,
+            ..self
         }
     }
 
@@ -274,8 +298,12 @@ impl Millipage {
 
     /// Who manages the minipage at an address, if anybody does.
     pub fn manager_of(&self, address: u64) -> Option<NodeId> {
-        let node = (offset_of(address) / self.window_bytes) as usize;
         let has_view = address >> VIEW_BITS < self.views;
+        if self.one_manager {
+            let is_within = has_view && offset_of(address) < self.object_bytes;
+            return is_within.then_some(NodeId(0));
+        }
+        let node = (offset_of(address) / self.window_bytes) as usize;
         (node < self.nodes && has_view).then(|| NodeId::at(node))
     }
 
@@ -489,6 +517,12 @@ impl Millipage {
         message: MemoryMessage,
         out: &mut impl MemoryEffects,
     ) -> Result<(), &'static str> {
+        if message.operation.allocates() {
+            return match message.kind {
+                MemoryKind::Request => self.take_allocation(from, message, out),
+                _ => self.take_allocated(from, message, out),
+            };
+        }
         if self.leads(from) {
             match message.kind {
                 MemoryKind::Request => return self.take_members_request(from, message, out),
@@ -571,6 +605,7 @@ impl Millipage {
     pub fn is_at_rest(&self) -> bool {
         let works = |managed: &Managed| managed.copies_at_rest().is_none();
         self.asked.is_empty()
+            && self.allocations.is_empty()
             && self.members_ask.is_empty()
             && self.only_lends()
             && self.pushing.is_empty()

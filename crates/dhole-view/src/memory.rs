@@ -1,6 +1,7 @@
 //! A node's part of the memory: the protocol's machine, how its effects are carried out, and the
 //! threads that fault.
 
+mod allocate;
 mod effects;
 mod fetch;
 mod hold;
@@ -15,12 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dhole_model::{CallSite, NodeId};
 use dhole_node::{
     Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, Error, MemoryLayout,
+    MemoryManagers,
 };
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
 use dhole_protocol::memory::{
     Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryCommand, MemoryEffects, MemoryKind, MemoryMessage,
-    MemoryOperation, Millipage, MinipageRefusal, MinipageRun, RequestState,
+    MemoryOperation, Millipage, RequestState,
 };
 
 use self::effects::Effects;
@@ -183,15 +185,21 @@ impl NodeMemory {
             here,
             domain,
             layout,
+            managers,
         } = place;
         settings.check(nodes, here)?;
         let isolates = layout == MemoryLayout::Isolate;
         // Of one view each page has one minipage.
         let views = if isolates { 1 } else { settings.views };
         let bytes = settings.bytes_of(here);
-        placed.check(bytes, nodes)?;
+        let one_manager = managers == MemoryManagers::One;
+        placed.check(bytes, if one_manager { 1 } else { nodes })?;
+        let mut machine = Millipage::new(node, nodes, bytes, views as u64);
+        if one_manager {
+            machine = machine.with_one_manager();
+        }
         let inside = Inside {
-            machine: Millipage::new(node, nodes, bytes, views as u64),
+            machine,
             last: BTreeMap::new(),
             kept: Vec::with_capacity(MOST_KEPT),
             waits: BTreeMap::new(),
@@ -317,7 +325,9 @@ impl Annex for NodeMemory {
         let mut effects = memory.effects(payload, out);
         let machine = &mut inside.machine;
         // Before the step, which may pass the words on. There are no more than there may be.
-        if message.has_words() && (1..=MOST_WORDS as usize).contains(&payload.len()) {
+        let allocates = message.operation.allocates();
+        let words = 1..=MOST_WORDS as usize;
+        if message.has_words() && !allocates && words.contains(&payload.len()) {
             let mut sites = memory.sites();
             let manages = machine.manager_of(message.address) == Some(memory.node);
             match message.kind {
@@ -417,34 +427,6 @@ impl Memory {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Allocates minipages that this node manages.
-    pub fn allocate(
-        &self,
-        count: u64,
-        bytes: u64,
-        align: u64,
-        in_groups: bool,
-        site: CallSite,
-    ) -> Result<MinipageRun, MinipageRefusal> {
-        if self.red_zones.is_some() {
-            return self.allocate_isolated(count, bytes, align, in_groups, site);
-        }
-        let run = match in_groups {
-            true => self
-                .lock()
-                .machine
-                .allocate_in_groups(count, bytes, align)?,
-            false => self.lock().machine.allocate(count, bytes, align)?,
-        };
-        self.sites().allocated(&run, bytes, site);
-        if !self.arena.catches() {
-            for minipage in (0..run.count).filter_map(|index| run.minipage(index)) {
-                self.sizes.allocated(minipage.at, minipage.bytes as usize);
-            }
-        }
-        Ok(run)
-    }
-
     fn sites(&self) -> MutexGuard<'_, Sites> {
         self.sites.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -514,7 +496,7 @@ impl Memory {
             let is_kept = inside.kept.iter().any(|kept| waits_for(kept.page) == page);
             let machine = &mut inside.machine;
             let mut effects = self.effects(&[], out);
-            effects.frees_at = Some(site);
+            effects.site = Some(site);
             loop {
                 // Another thread has asked for it before, and keeps it until its instruction is
                 // over.
@@ -554,7 +536,7 @@ impl Memory {
             node: self.node,
             sites: &self.sites,
             red_zones: self.red_zones.as_ref(),
-            frees_at: None,
+            site: None,
             arena: &self.arena,
             waiters: &self.waiters,
             payload,

@@ -109,10 +109,11 @@ impl<'id> RawMemory<'id> {
         let (bytes, align) = (bytes as u64, align as u64);
         let run = match bytes {
             _ if self.0.isolates() => self.0.allocate_contiguous(bytes, named as u64, site)?,
-            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align, false, site)?,
+            0..=MINIPAGE_PAGE => self.0.allocate(1, bytes, align, false, site)??,
             _ => {
                 let pages = bytes.div_ceil(MINIPAGE_PAGE);
-                self.0.allocate(pages, MINIPAGE_PAGE, align, false, site)?
+                self.0
+                    .allocate(pages, MINIPAGE_PAGE, align, false, site)??
             }
         };
         Ok(self.place(run, bytes as usize))

@@ -177,7 +177,7 @@ pub fn alloc_chunks<N: SharedNumber>(
     let (count, len, chunk) = (count as u64, len as u64, chunk as u64);
     let bytes = len.saturating_mul(size).saturating_mul(chunk);
     let minipages = count.div_ceil(chunk.max(1));
-    let run = memory(w)?.allocate(minipages, bytes, size, false, CallSite::caller())?;
+    let run = memory(w)?.allocate(minipages, bytes, size, false, CallSite::caller())??;
     Ok(rows_of(run, run.on_page.into(), [count, len, chunk]))
 }
 
@@ -197,7 +197,7 @@ pub fn alloc_groups<N: SharedNumber>(
     let size = size_of::<N>() as u64;
     let (count, len) = (count as u64, len as u64);
     let bytes = len.saturating_mul(size);
-    let run = memory(w)?.allocate(count, bytes, size, true, CallSite::caller())?;
+    let run = memory(w)?.allocate(count, bytes, size, true, CallSite::caller())??;
     Ok(rows_of(run, run.on_page.into(), [count, len, 1]))
 }
 
@@ -224,7 +224,7 @@ pub fn alloc_contiguous<N: SharedNumber>(
             let bytes = bytes.saturating_mul(count);
             memory.allocate_contiguous(bytes, bytes, CallSite::caller())?
         }
-        false => memory.allocate(pages, MINIPAGE_PAGE, align, false, CallSite::caller())?,
+        false => memory.allocate(pages, MINIPAGE_PAGE, align, false, CallSite::caller())??,
     };
     Ok(rows_of(run, PAGES, [count, len, count]))
 }

@@ -1,6 +1,8 @@
 //! Where minipages were allocated and freed, in words for errors.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use dhole_model::CallSite;
 use dhole_protocol::memory::{MINIPAGE_PAGE, MOST_WORDS, MinipageRun, VIEW_BITS};
@@ -11,13 +13,31 @@ const MOST_KEPT: usize = 4096;
 /// So many allocations are looked at that begin before an address.
 const MOST_LOOKED_AT: usize = 64;
 
-/// An allocation of this node, as one view shows it.
+/// Where minipages were allocated.
+#[derive(Clone, Debug)]
+pub(crate) enum AllocationSite {
+    /// By this node, there.
+    Own(CallSite),
+    /// By another node, whose words these are.
+    Others(Arc<str>),
+}
+
+impl fmt::Display for AllocationSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AllocationSite::Own(site) => site.fmt(f),
+            AllocationSite::Others(words) => words.fmt(f),
+        }
+    }
+}
+
+/// An allocation that this node manages, as one view shows it.
 struct Allocation {
     /// The address behind its last page.
     end: u64,
     count: u64,
     bytes: u32,
-    site: CallSite,
+    site: AllocationSite,
 }
 
 /// What a node knows of the places in the program.
@@ -44,8 +64,9 @@ fn keep(words: &mut BTreeMap<u64, String>, address: u64, of: String) {
 }
 
 impl Sites {
-    /// This node has allocated minipages at a place in the program, each of so many bytes there.
-    pub fn allocated(&mut self, run: &MinipageRun, bytes: u64, site: CallSite) {
+    /// This node manages minipages that were allocated at a place in the program, each of so many
+    /// bytes there.
+    pub fn allocated(&mut self, run: &MinipageRun, bytes: u64, site: &AllocationSite) {
         let pages = u64::from(run.bytes).div_ceil(MINIPAGE_PAGE);
         let on_page = u64::from(run.on_page).max(1);
         let all = run.count.div_ceil(on_page) * pages * MINIPAGE_PAGE;
@@ -64,7 +85,7 @@ impl Sites {
                 end,
                 count: run.count,
                 bytes: bytes as u32,
-                site,
+                site: site.clone(),
             };
             self.allocated.insert(first, allocation);
         }
@@ -140,8 +161,9 @@ mod tests {
             count,
         };
         let second = 1 << VIEW_BITS;
+        let own = AllocationSite::Own(CallSite::caller());
         let mut allocated = |run: &MinipageRun| {
-            sites.allocated(run, run.bytes.into(), CallSite::caller());
+            sites.allocated(run, run.bytes.into(), &own);
         };
         allocated(&run(0, 256, 2, 5));
         allocated(&run(second * 2 + 512, 100, 1, 1));
@@ -164,7 +186,12 @@ mod tests {
         assert!(!words(&sites, second + 4096).contains("freed"));
         sites.freed(second + 4096, "node 0 at own.rs:7:1".to_owned());
         // Both pages are allocated again.
-        sites.allocated(&run(0, 256, 2, 5), 256, CallSite::caller());
+        let others = AllocationSite::Others("its.rs:1:2".into());
+        sites.allocated(&run(0, 256, 2, 5), 256, &others);
+        assert_eq!(
+            words(&sites, second + 256),
+            "allocated at its.rs:1:2 (5 x 256 bytes)"
+        );
         assert!(!words(&sites, second + 256).contains("freed"));
         assert!(!words(&sites, second + 4096).contains("freed"));
         // A node that passes a request on has the words of the last.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryLayout, Multiprocess,
-    Optimisations, Outcome, Program, Races, Result, RunError, Settings, Threads, Worker,
-    check_nodes, keep_values, run_nodes,
+    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryLayout, MemoryManagers,
+    Multiprocess, Optimisations, Outcome, Program, Races, Result, RunError, Settings, Threads,
+    Worker, check_nodes, keep_values, run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
@@ -35,6 +35,7 @@ pub struct Config {
     one_sided: Option<bool>,
     domains: Option<Domains>,
     layout: Option<MemoryLayout>,
+    managers: Option<MemoryManagers>,
     watch_objects: bool,
     survive: bool,
     annex: Option<Arc<dyn AnnexMaker>>,
@@ -59,6 +60,7 @@ impl Config {
             one_sided: None,
             domains: None,
             layout: None,
+            managers: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
             annex: None,
@@ -231,6 +233,16 @@ impl Config {
         self
     }
 
+    /// Sets which node manages a minipage of raw memory: unless set, as `dhole run --managers` says
+    /// ([`Defaults`]), or the one that allocates it ([`MemoryManagers::Allocator`]). With
+    /// [`MemoryManagers::One`] node 0 manages all of them, and all nodes allocate of one memory.
+    /// Only messages and time depend on it. A run whose allocations are
+    /// [isolated](Config::memory_layout) refuses it ([`ConfigError::IsolatedManager`]).
+    pub fn memory_managers(mut self, managers: MemoryManagers) -> Config {
+        self.managers = Some(managers);
+        self
+    }
+
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
@@ -367,6 +379,7 @@ impl Config {
                 MemoryLayout::Isolate => Domains::Node,
             }),
             layout,
+            managers: self.managers.or(defaults.managers).unwrap_or_default(),
             watch_objects: self.watch_objects,
             survive: self.survive,
             annex: self.annex.clone(),
@@ -425,6 +438,7 @@ fn report(
         warnings,
         lost,
         domains,
+        managers: domains.map(|_| settings.managers),
     };
     (value, report)
 }

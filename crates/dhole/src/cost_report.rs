@@ -145,6 +145,9 @@ impl Report {
         text += &format!(
             ",\"elapsed_seconds\":{elapsed},\"messages\":{messages},\"data_bytes\":{bytes}"
         );
+        if let (Some(domains), Some(managers)) = (self.domains, self.managers) {
+            text += &format!(",\"memory_domains\":{domains},\"memory_managers\":\"{managers}\"");
+        }
         text += ",\"waits\":{";
         let totals = CAUSES.map(|cause| (cause.name(), self.costs.total_of(cause.name())));
         list(&mut text, totals, |text, (name, cost)| {
@@ -191,6 +194,10 @@ impl Display for Report {
             Count(total.messages),
             Count(total.data_bytes),
         )?;
+        if let (Some(domains), Some(managers)) = (self.domains, self.managers) {
+            let domains = Counted(domains as u64, "domain", "s");
+            writeln!(f, "raw memory: {domains}, managers {managers}")?;
+        }
         let costs = CAUSES.map(|cause| (cause, self.costs.total_of(cause.name())));
         let all_ns: u64 = costs
             .iter()

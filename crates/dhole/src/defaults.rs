@@ -1,13 +1,13 @@
 use dhole_model::{Barriers, Coherence};
-use dhole_node::{ConfigError, Domains, MemoryLayout, Races};
+use dhole_node::{ConfigError, Domains, MemoryLayout, MemoryManagers, Races};
 
 /// The settings that a run takes from the environment, for each that the program does not set with
 /// [`Config`](crate::Config).
 ///
 /// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier`, `--one-sided`,
-/// `--domains`, `--memory` and `--report`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`,
-/// `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS`, `DHOLE_MEMORY` and `DHOLE_REPORT`. A user
-/// may set the variables too.
+/// `--domains`, `--memory`, `--managers` and `--report`, through the variables `DHOLE_PROTOCOL`,
+/// `DHOLE_RACES`, `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS`, `DHOLE_MEMORY`,
+/// `DHOLE_MANAGERS` and `DHOLE_REPORT`. A user may set the variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.
@@ -22,6 +22,8 @@ pub struct Defaults {
     pub domains: Option<Domains>,
     /// How allocations lie in raw memory.
     pub layout: Option<MemoryLayout>,
+    /// Which node manages a minipage of raw memory.
+    pub managers: Option<MemoryManagers>,
     /// How the report of each run is written to standard error, if it is.
     pub report: Option<ReportForm>,
 }
@@ -68,16 +70,19 @@ impl Defaults {
     pub const DOMAINS: &str = "DHOLE_DOMAINS";
     /// The variable that says how allocations lie in raw memory: `views` or `isolate`.
     pub const MEMORY: &str = "DHOLE_MEMORY";
+    /// The variable that says which node manages a minipage of raw memory: `allocator` or `one`.
+    pub const MANAGERS: &str = "DHOLE_MANAGERS";
     /// The variable that says how reports are written.
     pub const REPORT: &str = "DHOLE_REPORT";
     /// All of them.
-    pub const VARIABLES: [&str; 7] = [
+    pub const VARIABLES: [&str; 8] = [
         Self::PROTOCOL,
         Self::RACES,
         Self::BARRIER,
         Self::ONE_SIDED,
         Self::DOMAINS,
         Self::MEMORY,
+        Self::MANAGERS,
         Self::REPORT,
     ];
 
@@ -122,6 +127,10 @@ impl Defaults {
             let names = MemoryLayout::ALL.map(MemoryLayout::name);
             said.parse().map_err(|_| wrong(variable, said, &names))
         });
+        let managers = one(Self::MANAGERS).map(|(variable, said)| {
+            let names = MemoryManagers::ALL.map(MemoryManagers::name);
+            said.parse().map_err(|_| wrong(variable, said, &names))
+        });
         let report = one(Self::REPORT).map(|(variable, said)| {
             let names = ReportForm::ALL.map(ReportForm::name);
             ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
@@ -133,6 +142,7 @@ impl Defaults {
             one_sided: one_sided.transpose()?,
             domains: domains.transpose()?,
             layout: layout.transpose()?,
+            managers: managers.transpose()?,
             report: report.transpose()?,
         })
     }
@@ -186,6 +196,13 @@ mod tests {
         let memory = Defaults::read(|it| (it == Defaults::MEMORY).then(|| "isolated".to_owned()));
         let expected = "DHOLE_MEMORY is `isolated`: one of views, isolate is expected";
         assert_eq!(memory.unwrap_err().to_string(), expected);
+        let managers = |said: &'static str| {
+            let read = Defaults::read(|it| (it == Defaults::MANAGERS).then(|| said.to_owned()));
+            read.map(|defaults| defaults.managers)
+        };
+        assert_eq!(managers("one"), Ok(Some(MemoryManagers::One)));
+        let expected = "DHOLE_MANAGERS is `two`: one of allocator, one is expected";
+        assert_eq!(managers("two").unwrap_err().to_string(), expected);
         assert_eq!(with("", "", ""), Ok(Defaults::default()));
         let all = Defaults {
             coherence: Some(Coherence::Home),
@@ -194,6 +211,7 @@ mod tests {
             one_sided: None,
             domains: None,
             layout: None,
+            managers: None,
             report: None,
         };
         assert_eq!(with("home", "warn-all", "central"), Ok(all));

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use dhole_model::{Counters, LineCosts, NodeId};
-use dhole_node::{LostNode, RaceReport};
+use dhole_node::{LostNode, MemoryManagers, RaceReport};
 #[cfg(feature = "sim")]
 use dhole_sim::{Computation, Sim};
 
@@ -61,6 +61,10 @@ pub struct Report {
     /// How many domains of raw memory there were ([`Config::domains`](crate::Config::domains));
     /// none where the run has no raw memory.
     pub domains: Option<usize>,
+    /// Which node managed a minipage of raw memory
+    /// ([`Config::memory_managers`](crate::Config::memory_managers)); none where the run has no raw
+    /// memory.
+    pub managers: Option<MemoryManagers>,
 }
 
 impl Report {

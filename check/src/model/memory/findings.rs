@@ -39,6 +39,8 @@ pub enum MemoryBug {
     ForgetBrought,
     /// A freed minipage is allocated again with its bytes.
     ReuseDirty,
+    /// The answer of the node that manages all minipages to one that allocates is lost.
+    LoseAllocation,
     /// A node of a domain keeps what its leader withdraws.
     MemberKeeps,
     /// A node of a domain says that it has left what its leader withdraws before it has.

@@ -4,6 +4,7 @@ use dhole_model::NodeId;
 
 use super::message::MemoryMessage;
 use super::minipage::Minipage;
+use super::run::MinipageRun;
 
 /// What the threads of a node may do with a minipage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,6 +38,8 @@ pub enum MemoryCommand {
     Install(Minipage),
     /// The bytes of this minipage, of which no node has a copy, are zero from here on.
     Clear(Minipage),
+    /// This node, which manages all minipages, has allocated these for another one.
+    Allocated(MinipageRun),
     /// From here on all threads of the node may do this with a minipage, and no more.
     Permit {
         /// The minipage.

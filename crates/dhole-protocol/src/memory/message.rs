@@ -58,6 +58,10 @@ pub enum MemoryOperation {
     Bring,
     /// Nothing: the manager brings the node the only copy of a neighbour of what it writes.
     BringToWrite,
+    /// New minipages, of the node that manages all.
+    Allocate,
+    /// The same, in groups.
+    AllocateInGroups,
 }
 
 impl MemoryOperation {
@@ -69,6 +73,14 @@ impl MemoryOperation {
     /// Whether a manager begins it for a node that has not asked.
     pub(super) fn is_brought(self) -> bool {
         matches!(self, MemoryOperation::Bring | MemoryOperation::BringToWrite)
+    }
+
+    /// Whether a node asks for new minipages.
+    pub fn allocates(self) -> bool {
+        matches!(
+            self,
+            MemoryOperation::Allocate | MemoryOperation::AllocateInGroups
+        )
     }
 }
 
@@ -110,11 +122,16 @@ impl MemoryMessage {
         }
     }
 
-    /// Whether its payload is words for people: where a minipage is freed, or was allocated and
-    /// freed. Their length stands in place of the minipage's, which these messages do not name.
+    /// Whether its payload is words for people: where minipages are allocated or freed, or were.
+    /// Their length stands in place of the minipage's, which these messages do not name.
     pub fn has_words(&self) -> bool {
+        let allocates = self.operation.allocates();
         let frees = self.operation == MemoryOperation::Free;
-        self.kind == MemoryKind::Gone || self.kind == MemoryKind::Request && frees
+        match self.kind {
+            MemoryKind::Gone => !allocates,
+            MemoryKind::Request => allocates || frees,
+            _ => false,
+        }
     }
 
     /// Bytes of its payload.

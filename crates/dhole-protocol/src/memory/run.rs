@@ -18,6 +18,23 @@ pub struct MinipageRun {
 }
 
 impl MinipageRun {
+    /// Minipages from an address on as a manager lays them out that has so many views: as many on a
+    /// page as fit. If they are fewer, they may begin behind others on the page.
+    pub(super) fn laid_out(
+        at: u64,
+        (count, bytes, align): (u64, u64, u64),
+        views: u64,
+    ) -> MinipageRun {
+        let stride = bytes.next_multiple_of(align);
+        MinipageRun {
+            at,
+            bytes: bytes as u32,
+            stride: stride.min(MINIPAGE_PAGE) as u32,
+            on_page: (MINIPAGE_PAGE / stride).clamp(1, views).min(count) as u32,
+            count,
+        }
+    }
+
     /// Pages from the first minipage of one page to that of the next.
     fn pages_each(&self) -> u64 {
         u64::from(self.bytes).div_ceil(MINIPAGE_PAGE)

@@ -13,7 +13,7 @@ use super::minipage::{
 use super::run::MinipageRun;
 
 /// Why minipages cannot be allocated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 pub enum MinipageRefusal {
     /// None were asked for, empty ones, or too large ones.
     #[error(
@@ -30,7 +30,7 @@ pub enum MinipageRefusal {
     #[error(
         "allocating {count} minipages of {bytes} bytes: {used} bytes of this node's part of the \
          memory are used, by whole pages, and {left} are left (MemorySettings::bytes, of which \
-         each node may allocate an equal part)"
+         each node may allocate an equal part, or all nodes together with one manager)"
     )]
     Full {
         /// How many.
@@ -42,6 +42,15 @@ pub enum MinipageRefusal {
         /// Bytes that are left.
         left: u64,
     },
+}
+
+/// Whether there can be `count` minipages of so many bytes at multiples of `align`.
+pub(super) fn check_size(count: u64, bytes: u64, align: u64) -> Result<(), MinipageRefusal> {
+    let fits = (1..=u64::from(MOST_MINIPAGE_BYTES)).contains(&bytes);
+    match count > 0 && fits && align.is_power_of_two() && align <= MINIPAGE_PAGE {
+        true => Ok(()),
+        false => Err(MinipageRefusal::Size { count, bytes }),
+    }
 }
 
 /// What a manager has allocated of its part of the memory.
@@ -125,10 +134,7 @@ impl Table {
         bytes: u64,
         align: u64,
     ) -> Result<MinipageRun, MinipageRefusal> {
-        let fits = (1..=u64::from(MOST_MINIPAGE_BYTES)).contains(&bytes);
-        if count == 0 || !fits || !align.is_power_of_two() || align > MINIPAGE_PAGE {
-            return Err(MinipageRefusal::Size { count, bytes });
-        }
+        check_size(count, bytes, align)?;
         let stride = bytes.next_multiple_of(align);
         if let Some(place) = self.open.iter().position(|open| {
             let free = MINIPAGE_PAGE.checked_sub(open.taken.next_multiple_of(align));

@@ -14,7 +14,7 @@ use super::{freed_by, known, locked, waits_for};
 use crate::arena::Arena;
 use crate::catcher::Protection;
 use crate::red_zones::RedZones;
-use crate::sites::Sites;
+use crate::sites::{AllocationSite, Sites, shortened};
 use crate::waiters::Waiters;
 
 /// Carries the effects of the machine out.
@@ -22,8 +22,8 @@ pub(crate) struct Effects<'a, 'o> {
     pub(super) node: NodeId,
     pub(super) sites: &'a Mutex<Sites>,
     pub(super) red_zones: Option<&'a Mutex<RedZones>>,
-    /// Where the thread frees a minipage, if it does.
-    pub(super) frees_at: Option<CallSite>,
+    /// Where the thread frees a minipage, or asks for new ones, if it does.
+    pub(super) site: Option<CallSite>,
     pub(super) arena: &'a Arena,
     pub(super) waiters: &'a Waiters,
     pub(super) payload: &'a [u8],
@@ -41,6 +41,7 @@ impl MemoryEffects for Effects<'_, '_> {
             MemoryCommand::Send { to, mut message } if message.has_words() => {
                 let words = match message.kind {
                     MemoryKind::Gone => known(self.sites, message.address).unwrap_or_default(),
+                    _ if message.operation.allocates() => self.allocates().unwrap_or_default(),
                     _ => self.frees(message.address).unwrap_or_default(),
                 };
                 message.minipage.bytes = words.len() as u32;
@@ -68,6 +69,12 @@ impl MemoryEffects for Effects<'_, '_> {
             }
             // Another node may access it still, for none faults.
             MemoryCommand::Clear(_) => {}
+            MemoryCommand::Allocated(run) => {
+                let words = String::from_utf8_lossy(self.payload);
+                let site = AllocationSite::Others(words.into());
+                let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+                sites.allocated(&run, run.bytes.into(), &site);
+            }
             MemoryCommand::Permit {
                 minipage,
                 permission,
@@ -112,9 +119,15 @@ impl Effects<'_, '_> {
         }
     }
 
+    /// Where the thread asks for new minipages, in words.
+    fn allocates(&self) -> Option<String> {
+        let site = self.site?;
+        Some(shortened(site.to_string()))
+    }
+
     /// Which node frees the minipage at an address, and where: this one, or one of its domain.
     fn frees(&self, address: u64) -> Option<String> {
-        if let Some(site) = self.frees_at {
+        if let Some(site) = self.site {
             return Some(freed_by(self.node, site));
         }
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);

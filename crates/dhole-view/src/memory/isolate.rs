@@ -5,6 +5,7 @@ use dhole_protocol::memory::{MINIPAGE_PAGE, MinipageRefusal, MinipageRun};
 
 use super::{Memory, locked};
 use crate::red_zones::RedZones;
+use crate::sites::AllocationSite;
 
 impl Memory {
     /// Whether each allocation has pages of its own, with a red zone behind it.
@@ -17,7 +18,8 @@ impl Memory {
         let page = MINIPAGE_PAGE;
         let run = self.lock().machine.allocate(pages, page, page)?;
         let site = CallSite::runtime("the program's globals");
-        self.sites().allocated(&run, page, site);
+        let site = AllocationSite::Own(site);
+        self.sites().allocated(&run, page, &site);
         Ok(run)
     }
 
@@ -80,14 +82,16 @@ impl Memory {
         // One node allocates page by page from its own part, and nothing that was freed.
         assert_eq!(first + whole * page, run.at, "pages that follow each other");
         if let Some(before) = before {
-            self.sites().allocated(&before, named, site);
+            self.sites()
+                .allocated(&before, named, &AllocationSite::Own(site));
         }
         self.keep_isolated(&run, last, (named, site));
         Ok(MinipageRun { at: first, ..run })
     }
 
     fn keep_isolated(&self, run: &MinipageRun, bytes: u64, (named, site): (u64, CallSite)) {
-        self.sites().allocated(run, named, site);
+        self.sites()
+            .allocated(run, named, &AllocationSite::Own(site));
         if let Some(zones) = &self.red_zones {
             locked(zones).allocated(run, bytes, &words_of(named, site));
         }

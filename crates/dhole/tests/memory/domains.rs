@@ -9,7 +9,7 @@ use crate::cluster::{self, Ended};
 use crate::{config, held, messages};
 
 /// Which domains a started process says that its run is to have.
-const DOMAINS: &str = "DHOLE_TEST_DOMAINS";
+pub const DOMAINS: &str = "DHOLE_TEST_DOMAINS";
 
 /// As the test says, or else none, so that other tests are of the protocol.
 pub fn domains() -> Domains {

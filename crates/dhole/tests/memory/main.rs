@@ -14,6 +14,7 @@ mod held;
 mod isolate;
 mod killed;
 mod litmus;
+mod managers;
 mod programs;
 mod reuse;
 mod rounds;

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use dhole::{RunError, Worker};
 
 use crate::{
-    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, starting, sync,
-    threads,
+    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, managers, starting,
+    sync, threads,
 };
 
 /// Runs a program by its name; the exit code of the process.
@@ -33,6 +33,7 @@ pub fn run(name: &str) -> i32 {
             let run = config(1).memory_layout(layout).run(isolate::overflows);
             ends(run.map(|_| ()))
         }
+        "managers" => ends(managers::counts()),
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),

@@ -122,7 +122,7 @@ impl Here {
         }
         let dhole = std::env::current_exe().map_err(PaperError::Print)?;
         for transport in ["shm", "tcp"] {
-            let run = ["run", "-n", "2", "--domains", "node"];
+            let run = ["run", "-n", "2", "--domains", "node", "--managers", "one"];
             let words = [&run[..], &["--transport", transport, "--"]].concat();
             let shown = format!("dhole {} dhole paper multiview --today", words.join(" "));
             let output = std::process::Command::new(&dhole)

@@ -209,6 +209,7 @@ impl<'a> Runs<'a> {
             format!("--network={network}"),
             format!("--fixed-cost={unit_ns}"),
             "--barrier=central".to_owned(),
+            "--managers=one".to_owned(),
             "--".to_owned(),
         ];
         let name = program.name.to_lowercase();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use dhole::memory::{self, MemoryError, MemorySettings, SharedRows};
-use dhole::{Config, Lock, RunError, Worker};
+use dhole::{Config, Lock, MemoryManagers, RunError, Worker};
 use serde::{Deserialize, Serialize};
 
 /// Minipages of which one is read or written after the other.
@@ -43,6 +43,7 @@ pub struct Operations {
 /// [`RunError`]
 pub fn operations() -> Result<Option<Operations>, RunError> {
     let config = Config::nodes(2).memory(MemorySettings::default());
+    let config = config.memory_managers(MemoryManagers::One);
     let run = config.run(|w| {
         let mut found = Operations {
             local_us: local_fault_us(w)?,

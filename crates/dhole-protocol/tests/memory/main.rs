@@ -1,5 +1,7 @@
 //! Millipage's machines: which messages an access takes, case by case, and what no sound node says.
 
+mod managers;
+
 use std::collections::VecDeque;
 
 use dhole_model::NodeId;
@@ -54,6 +56,7 @@ impl Pack {
                 MemoryCommand::Permit { permission, .. } => self.permitted.push((node, permission)),
                 MemoryCommand::Install(_)
                 | MemoryCommand::Clear(_)
+                | MemoryCommand::Allocated(_)
                 | MemoryCommand::Wake { .. } => {}
             }
         }
