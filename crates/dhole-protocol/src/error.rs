@@ -170,6 +170,27 @@ pub enum ProtocolError {
         /// The system's own words.
         cause: String,
     },
+    /// Under `mprotect` the views of a node would need more mappings than its process may have.
+    #[error(
+        "changing what may be done with the minipage at {at:#x}{}: with it the process would have \
+         {mappings} mappings, of which there may be {most} (DHOLE_MOST_MAPPINGS, or 80% of the \
+         sysctl vm.max_map_count, which is {allowed}), for mprotect splits them. Allow the process \
+         userfaultfd, which splits none (the seccomp profile of a container may refuse it), raise \
+         the sysctl, or allocate in larger pieces (alloc_chunks, --chunk, dh_chunk)",
+        in_brackets(.allocation)
+    )]
+    MinipageMappings {
+        /// Its address.
+        at: u64,
+        /// What the node knows of the allocation, in words: none where it does not manage it.
+        allocation: String,
+        /// Mappings of the process.
+        mappings: usize,
+        /// So many there may be.
+        most: usize,
+        /// So many the system allows.
+        allowed: usize,
+    },
     /// The program has written behind the end of an allocation of raw memory.
     #[error(
         "checking raw memory on {node}: the program has written {past} bytes past the end of an \
@@ -267,6 +288,14 @@ pub enum ProtocolError {
         /// What is wrong with it.
         what: &'static str,
     },
+}
+
+/// What is known of something, if anything is.
+fn in_brackets(words: &str) -> String {
+    match words {
+        "" => String::new(),
+        words => format!(" ({words})"),
+    }
 }
 
 dhole_model::debug_in_words!(ProtocolError);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dhole_heap::DomainFile;
 use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
 
-use crate::catcher::{Catcher, Protection};
+use crate::catcher::{Catcher, Protection, ProtectionError};
 use crate::fault::HandlerStack;
 
 /// Where a memory lies in the addresses of its process.
@@ -221,6 +221,7 @@ impl Arena {
         // SAFETY: `new` mapped so many bytes there, and nothing refers to them: this has the only
         // reference to the arena.
         unsafe { libc::munmap(old.as_ptr().cast(), self.all_bytes()) };
+        self.catcher.forget();
         (0..=self.privileged_view()).try_for_each(|view| self.map(view))
     }
 
@@ -457,7 +458,14 @@ impl Arena {
 
     /// From here on all threads may do this with pages of a view, and no more: by one call of the
     /// system where none of them was open before, and one more where some were.
-    pub fn protect(&self, pages: Range<u64>, protection: Protection) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// [`ProtectionError`]
+    pub fn protect(
+        &self,
+        pages: Range<u64>,
+        protection: Protection,
+    ) -> Result<(), ProtectionError> {
         if !self.catches() {
             return Ok(());
         }
@@ -470,7 +478,7 @@ impl Arena {
                 self.protect(first..middle, protection)?;
                 return self.protect(middle..last, protection);
             }
-            return Err(io::Error::other("a page that is in no view"));
+            return Err(io::Error::other("a page that is in no view").into());
         };
         if protection != Protection::Closed {
             self.populate(pages);
@@ -522,6 +530,53 @@ mod tests {
         drop(second);
         // SAFETY: as above.
         assert_eq!(unsafe { arena().coarse_at(0, 1).read_volatile() }, 0);
+    }
+
+    /// Mappings of the process within the views.
+    fn mappings(arena: &Arena) -> usize {
+        let views = arena.program_views().next().expect("they are mapped");
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("the process has mappings");
+        let begins = |line: &str| {
+            let (start, _) = line.split_once('-')?;
+            usize::from_str_radix(start, 16).ok()
+        };
+        let within = maps.lines().filter_map(begins);
+        within.filter(|start| views.contains(start)).count()
+    }
+
+    #[test]
+    fn mprotect_splits_views_into_as_many_mappings_as_are_counted() {
+        const PAGES: u64 = 24;
+        let catcher = Catcher::new(CatcherKind::Mprotect).expect("a catcher");
+        let bytes = PAGES * MINIPAGE_PAGE;
+        let object = Object::new(bytes).expect("a memory object");
+        let arena = Arena::new(bytes, 3, object, catcher, None).expect("an arena");
+        let counted = || arena.catcher.mappings().expect("they are counted");
+        assert_eq!((counted(), mappings(&arena)), (3, 3));
+        let mut seed = 7_u64;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        let mut most = 0;
+        for _ in 0..2_000 {
+            let (view, first) = (next(3) << VIEW_BITS, next(PAGES));
+            let last = first + 1 + next((PAGES - first).min(4));
+            let pages = view + first * MINIPAGE_PAGE..view + last * MINIPAGE_PAGE;
+            use Protection::{Closed, Open, ReadOnly};
+            let protection = [Closed, ReadOnly, Open][next(3) as usize];
+            arena.protect(pages, protection).expect("it may");
+            assert_eq!(counted(), mappings(&arena));
+            most = most.max(counted());
+        }
+        assert!(most > 30, "{most}");
+        for view in 0..3 {
+            let first = view << VIEW_BITS;
+            arena
+                .protect(first..first + bytes, Protection::Closed)
+                .expect("it may");
+        }
+        assert_eq!((counted(), mappings(&arena)), (3, 3));
     }
 
     #[test]

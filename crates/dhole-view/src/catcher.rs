@@ -1,5 +1,6 @@
 //! How the views of a program are opened and closed, page by page.
 
+mod mappings;
 pub(crate) mod uffd;
 
 use std::io;
@@ -7,6 +8,7 @@ use std::ptr::NonNull;
 
 use crate::store_fence;
 
+use self::mappings::Mappings;
 use self::uffd::Uffd;
 
 /// What threads may do with pages of a view.
@@ -31,10 +33,32 @@ pub(crate) enum CatcherKind {
     Mprotect,
 }
 
+/// Why pages cannot be opened, or closed.
+#[derive(Debug)]
+pub(crate) enum ProtectionError {
+    /// The system's own.
+    System(io::Error),
+    /// `mprotect` would split the views into too many mappings.
+    Mappings {
+        /// How many the process would have.
+        mappings: usize,
+        /// How many it may have.
+        most: usize,
+        /// How many the system allows it.
+        allowed: usize,
+    },
+}
+
+impl From<io::Error> for ProtectionError {
+    fn from(cause: io::Error) -> ProtectionError {
+        ProtectionError::System(cause)
+    }
+}
+
 /// The way that is used, and what it needs.
 pub(crate) enum Catcher {
     Uffd(Uffd),
-    Mprotect,
+    Mprotect(Mappings),
     /// None: views are open, for ever.
     Nothing,
 }
@@ -72,7 +96,7 @@ impl Catcher {
         store_fence::prepare()?;
         Ok(match kind {
             CatcherKind::Uffd => Catcher::Uffd(Uffd::new()?),
-            CatcherKind::Mprotect => Catcher::Mprotect,
+            CatcherKind::Mprotect => Catcher::Mprotect(Mappings::new()?),
         })
     }
 
@@ -80,7 +104,7 @@ impl Catcher {
     pub fn name(&self) -> &'static str {
         match self {
             Catcher::Uffd(_) => "userfaultfd",
-            Catcher::Mprotect => "mprotect",
+            Catcher::Mprotect(_) => "mprotect",
             Catcher::Nothing => "none",
         }
     }
@@ -89,7 +113,7 @@ impl Catcher {
     pub fn closed(&self) -> libc::c_int {
         match self {
             Catcher::Uffd(_) | Catcher::Nothing => libc::PROT_READ | libc::PROT_WRITE,
-            Catcher::Mprotect => libc::PROT_NONE,
+            Catcher::Mprotect(_) => libc::PROT_NONE,
         }
     }
 
@@ -97,21 +121,54 @@ impl Catcher {
     pub fn watch(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
         match self {
             Catcher::Uffd(uffd) => uffd.register(at, bytes),
-            Catcher::Mprotect | Catcher::Nothing => Ok(()),
+            Catcher::Mprotect(mappings) => {
+                let first = at.addr().get();
+                mappings.add(first..first + bytes);
+                Ok(())
+            }
+            Catcher::Nothing => Ok(()),
+        }
+    }
+
+    /// No view is mapped any more that was.
+    pub fn forget(&self) {
+        if let Catcher::Mprotect(mappings) = self {
+            mappings.clear();
+        }
+    }
+
+    /// How many mappings the views have, if `mprotect` splits them.
+    #[cfg(test)]
+    pub fn mappings(&self) -> Option<usize> {
+        match self {
+            Catcher::Mprotect(mappings) => Some(mappings.count()),
+            _ => None,
         }
     }
 
     /// Opens or closes pages of a view, for all threads, before it returns. The pages exist in the
     /// memory object if it opens them.
-    pub fn protect(&self, at: NonNull<u8>, bytes: usize, protection: Protection) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// [`ProtectionError`]; nothing is changed where there would be too many mappings.
+    pub fn protect(
+        &self,
+        at: NonNull<u8>,
+        bytes: usize,
+        protection: Protection,
+    ) -> Result<(), ProtectionError> {
         match self {
             Catcher::Uffd(uffd) => uffd.protect(at, bytes, protection)?,
-            Catcher::Mprotect => mprotect(at, bytes, protection)?,
+            Catcher::Mprotect(mappings) => {
+                let first = at.addr().get();
+                let act = || mprotect(at, bytes, protection);
+                mappings.change(first..first + bytes, protection, act)?;
+            }
             Catcher::Nothing => return Ok(()),
         }
         match protection {
             Protection::Open => Ok(()),
-            Protection::Closed | Protection::ReadOnly => store_fence::after_revocation(),
+            Protection::Closed | Protection::ReadOnly => Ok(store_fence::after_revocation()?),
         }
     }
 }

@@ -534,6 +534,7 @@ impl Memory {
     ) -> Effects<'a, 'o> {
         Effects {
             node: self.node,
+            is_placed: self.is_placed,
             sites: &self.sites,
             red_zones: self.red_zones.as_ref(),
             site: None,

@@ -12,7 +12,7 @@ use dhole_protocol::memory::{
 
 use super::{freed_by, known, locked, waits_for};
 use crate::arena::Arena;
-use crate::catcher::Protection;
+use crate::catcher::{Protection, ProtectionError};
 use crate::red_zones::RedZones;
 use crate::sites::{AllocationSite, Sites, shortened};
 use crate::waiters::Waiters;
@@ -20,6 +20,8 @@ use crate::waiters::Waiters;
 /// Carries the effects of the machine out.
 pub(crate) struct Effects<'a, 'o> {
     pub(super) node: NodeId,
+    /// The program knows places by their addresses in the process.
+    pub(super) is_placed: bool,
     pub(super) sites: &'a Mutex<Sites>,
     pub(super) red_zones: Option<&'a Mutex<RedZones>>,
     /// Where the thread frees a minipage, or asks for new ones, if it does.
@@ -144,8 +146,30 @@ impl Effects<'_, '_> {
         self.out.work.protections += 1;
         let at = pages.start;
         if let Err(cause) = self.arena.protect(pages, protection) {
-            let cause = cause.to_string();
-            self.failed = Some(ProtocolError::MinipageProtection { at, cause });
+            self.failed = Some(self.refused(at, cause));
+        }
+    }
+
+    /// The page at an address cannot be opened, or closed.
+    fn refused(&self, address: u64, cause: ProtectionError) -> ProtocolError {
+        let place = self.arena.place_of(address, 1).filter(|_| self.is_placed);
+        let at = place.map_or(address, |place| place.addr().get() as u64);
+        match cause {
+            ProtectionError::System(cause) => {
+                let cause = cause.to_string();
+                ProtocolError::MinipageProtection { at, cause }
+            }
+            ProtectionError::Mappings {
+                mappings,
+                most,
+                allowed,
+            } => ProtocolError::MinipageMappings {
+                at,
+                allocation: known(self.sites, address).unwrap_or_default(),
+                mappings,
+                most,
+                allowed,
+            },
         }
     }
 }

@@ -17,6 +17,11 @@ const MOST_LOOKS: usize = 4000;
 const PROGRAM: &str = "DHOLE_TEST_MEMORY";
 
 fn started(program: &str, faults: Option<&str>) -> Output {
+    started_with(program, faults, None)
+}
+
+/// The same, with so many mappings at the most.
+fn started_with(program: &str, faults: Option<&str>, mappings: Option<&str>) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
     command
         .args(["--exact", "ending::a_process_of_its_own", "--nocapture"])
@@ -25,6 +30,9 @@ fn started(program: &str, faults: Option<&str>) -> Output {
         Some(faults) => command.env("DHOLE_FAULTS", faults),
         None => command.env_remove("DHOLE_FAULTS"),
     };
+    if let Some(most) = mappings {
+        command.env("DHOLE_MOST_MAPPINGS", most);
+    }
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -202,6 +210,17 @@ fn a_process_of_its_own() {
             let run = config.run(splits_mappings).map(|_| ());
             println!("\nfound {}", run.expect_err("too many mappings"));
         }
+        "few mappings" => {
+            let config = Config::nodes(1).memory(MemorySettings::default());
+            let run = config.run(|w| {
+                let rows = memory::alloc_rows::<u64>(w, 1000, 512)?;
+                for row in (0..1000).step_by(2) {
+                    rows.row(row).cells(w)[0].try_load(Relaxed)?;
+                }
+                Ok(())
+            });
+            println!("\nfound {:?}", run.map(|_| ()));
+        }
         "maps" => {
             let found = run(|w| {
                 let rows = w.once(|w| Ok(memory::alloc_rows::<u32>(w, 500, 16)?))?;
@@ -335,16 +354,40 @@ fn where_userfaultfd_is_refused_mprotect_does_it_unless_it_was_asked_for() {
     assert!(said.contains("Operation not permitted"), "{said}");
 }
 
+/// What a program says that splits mappings, of which there may be so many.
+#[track_caller]
+fn has_too_many(program: &str, most: Option<&str>, words: &[&str]) {
+    let output = started_with(program, Some("mprotect"), most);
+    let said = String::from_utf8_lossy(&output.stdout);
+    for word in words {
+        assert!(said.contains(word), "{word}: {output:?}");
+    }
+}
+
 #[test]
 fn too_many_mappings_are_an_error_that_says_what_to_do() {
-    let output = started("many mappings", Some("mprotect"));
-    let said = String::from_utf8_lossy(&output.stdout);
-    for words in [
-        "changing what may be done with the minipage at 0x",
-        "too many mappings (sysctl vm.max_map_count)",
-    ] {
-        assert!(said.contains(words), "{words}: {output:?}");
-    }
+    let changing = "changing what may be done with the minipage at 0x";
+    // The system refuses more.
+    let refused = "too many mappings (sysctl vm.max_map_count)";
+    has_too_many("many mappings", Some("1000000"), &[changing, refused]);
+    let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").expect("a number");
+    let allowed: usize = allowed.trim().parse().expect("a number");
+    let most = format!("of which there may be {} (DHOLE_MOST", allowed / 5 * 4);
+    has_too_many("many mappings", None, &[changing, &most]);
+    let words = [
+        "reading memory at 0x",
+        changing,
+        " (allocated at crates/dhole/tests/memory/ending.rs:",
+        "(1000 x 4096 bytes))",
+        "of which there may be 400 (DHOLE_MOST_MAPPINGS, or 80% of the sysctl vm.max_map_count",
+        "Allow the process userfaultfd",
+        "the seccomp profile of a container may refuse it",
+        "(alloc_chunks, --chunk, dh_chunk)",
+    ];
+    has_too_many("few mappings", Some("400"), &words);
+    has_too_many("few mappings", None, &["found Ok(())"]);
+    let wrong = "DHOLE_MOST_MAPPINGS is `few`: a number is expected";
+    has_too_many("few mappings", Some("few"), &[wrong]);
 }
 
 fn dies(program: &str, words: &[&str]) {
