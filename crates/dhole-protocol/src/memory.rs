@@ -296,6 +296,11 @@ impl Millipage {
         self.table.taken()
     }
 
+    /// Bytes of the memory object that are left of this node's part, by whole pages.
+    pub fn bytes_left(&self) -> u64 {
+        self.table.left()
+    }
+
     /// Who manages the minipage at an address, if anybody does.
     pub fn manager_of(&self, address: u64) -> Option<NodeId> {
         let has_view = address >> VIEW_BITS < self.views;

@@ -160,7 +160,7 @@ impl Table {
         let on_page = (MINIPAGE_PAGE / stride).clamp(1, self.views);
         let pages_each = bytes.div_ceil(MINIPAGE_PAGE);
         let pages = count.div_ceil(on_page).checked_mul(pages_each);
-        let left = self.window.end - self.next;
+        let left = self.left();
         let all = pages.and_then(|pages| pages.checked_mul(MINIPAGE_PAGE));
         let Some(all) = all.filter(|all| *all <= left) else {
             let used = self.taken();
@@ -231,6 +231,11 @@ impl Table {
     /// Bytes of the memory object that are taken.
     pub fn taken(&self) -> u64 {
         self.next - self.window.start
+    }
+
+    /// Bytes of the memory object that are left.
+    pub fn left(&self) -> u64 {
+        self.window.end - self.next
     }
 
     /// Bytes of all minipages that are not freed.

@@ -73,6 +73,16 @@ impl Memory {
         let page = MINIPAGE_PAGE;
         let all = RedZones::minipage_bytes(last, &words_of(named, site));
         let inside = &mut self.lock();
+        // Both or none: what is left of the node's part must have room for all of them.
+        let (pages, left) = (whole * page + all, inside.machine.bytes_left());
+        if pages > left {
+            return Err(MinipageRefusal::Full {
+                count,
+                bytes: named,
+                used: inside.machine.allocated_bytes(),
+                left,
+            });
+        }
         let before = match whole {
             0 => None,
             _ => Some(inside.machine.allocate(whole, page, page)?),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use dhole::memory::{self, SharedRow, TryAccess as _};
+use dhole::memory::{self, MemorySettings, SharedRow, TryAccess as _};
 use dhole::sim::Settings;
 use dhole::{Config, ConfigError, Domains, MemoryLayout, Result, Run, RunError, Worker};
 
@@ -192,6 +192,27 @@ fn a_right_program_gets_what_it_gets_without() {
         let each = 78 * (1000 + 1000 + 1024 + 30);
         assert_eq!(run.expect("a run").value, (each, 78_000, 1));
     }
+}
+
+#[test]
+fn of_contiguous_rows_that_have_no_room_nothing_is_allocated() {
+    const PAGES: usize = 16;
+    let settings = MemorySettings {
+        views: 2,
+        bytes: PAGES as u64 * 4096,
+    };
+    let run = config(1).memory(settings).run(|w| {
+        // The whole pages have room, and the last one with its red zone has not.
+        let refused = memory::alloc_contiguous::<u64>(w, PAGES, 512);
+        let refused = refused.expect_err("there is no room").to_string();
+        let words = "0 bytes of this node's part of the memory are used, by whole pages, and 65536";
+        assert!(refused.contains(words), "{refused}");
+        assert_eq!(memory::usage(w)?.bytes, 0);
+        let rows = memory::alloc_contiguous::<u64>(w, PAGES - 2, 512)?;
+        rows.row(PAGES - 3).cells(w)[511].store(3, Relaxed);
+        Ok(memory::usage(w)?.bytes)
+    });
+    assert_eq!(run.expect("a run").value, 15 * 4096);
 }
 
 #[test]
