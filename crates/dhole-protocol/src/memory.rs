@@ -407,11 +407,23 @@ impl Millipage {
         ticket: u32,
         out: &mut impl MemoryEffects,
     ) {
+        self.ask_for(None, address, operation, ticket, out);
+    }
+
+    /// The same, for another node of this one's domain if one is named.
+    fn ask_for(
+        &mut self,
+        member: Option<NodeId>,
+        address: u64,
+        operation: MemoryOperation,
+        ticket: u32,
+        out: &mut impl MemoryEffects,
+    ) {
         let message = MemoryMessage {
             kind: MemoryKind::Request,
             operation,
             asker: self.me,
-            number: 0,
+            number: member.map_or(0, |member| u32::from(member.0) + 1),
             ticket,
             address,
             minipage: Minipage::NONE,

@@ -93,6 +93,39 @@ fn of_nodes_that_free_a_minipage_at_once_one_does() {
     }
 }
 
+#[test]
+fn a_leader_asks_again_for_the_second_node_that_frees_and_names_each() {
+    let mut nodes = nodes(&[0, 0, 0, 3]);
+    let at = nodes[3].allocate(1, 256, 8).unwrap().at;
+    let mut queue = VecDeque::new();
+    for node in [1, 2] {
+        let mut out = Vec::new();
+        nodes[node].access(at, Free, true, &mut out);
+        queue.extend(sent(node, out));
+    }
+    let mut log = Vec::new();
+    while let Some((from, to, message)) = queue.pop_front() {
+        log.push((from, to, message.kind, message.asks_for()));
+        let mut out = Vec::new();
+        let taken = nodes[to].deliver(NodeId::at(from), message, 0, &mut out);
+        taken.unwrap();
+        queue.extend(sent(to, out));
+    }
+    use MemoryKind::{Gone, Grant, Request};
+    let (first, second) = (Some(NodeId(1)), Some(NodeId(2)));
+    let expected = [
+        (1, 0, Request, None),
+        (2, 0, Request, None),
+        (0, 3, Request, first),
+        (3, 0, Grant, None),
+        (0, 1, Grant, None),
+        (0, 3, Request, second),
+        (3, 0, Gone, None),
+        (0, 2, Gone, None),
+    ];
+    assert_eq!(log, expected);
+}
+
 fn message(kind: MemoryKind, operation: MemoryOperation, asker: usize) -> MemoryMessage {
     MemoryMessage {
         kind,

@@ -329,10 +329,12 @@ impl Annex for NodeMemory {
         let words = 1..=MOST_WORDS as usize;
         if message.has_words() && !allocates && words.contains(&payload.len()) {
             let mut sites = memory.sites();
-            let manages = machine.manager_of(message.address) == Some(memory.node);
+            let address = message.address;
+            let manages = machine.manager_of(address) == Some(memory.node);
             match message.kind {
-                MemoryKind::Gone => sites.heard(message.address, payload),
-                _ => sites.asked_to_free(message.address, payload, manages),
+                MemoryKind::Gone => sites.heard(address, payload),
+                _ if manages => sites.asked_to_free(address, payload),
+                _ => sites.member_frees(from, address, payload),
             }
         }
         machine.deliver(from, message, payload.len(), &mut effects)?;
@@ -518,6 +520,10 @@ impl Memory {
                 // What was asked for before on the same page comes first.
                 let accessed = machine.access(address, MemoryOperation::Free, true, &mut effects);
                 (asked, is_own) = (true, accessed == Accessed::Asked);
+                if is_own && machine.asks_itself(address) {
+                    let words = freed_by(self.node, site);
+                    self.sites().asked_to_free(address, words.as_bytes());
+                }
             }
         });
         waited?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use dhole_model::CallSite;
+use dhole_model::{CallSite, NodeId};
 use dhole_protocol::memory::{MINIPAGE_PAGE, MOST_WORDS, MinipageRun, VIEW_BITS};
 
 /// Words of so many pages are kept.
@@ -45,9 +45,10 @@ struct Allocation {
 pub(crate) struct Sites {
     /// By the address of their first page, in each of their views.
     allocated: BTreeMap<u64, Allocation>,
-    /// By page: which node frees a minipage, and where, in words. Those that this node does not
-    /// manage another node of its domain frees: the words go to the manager.
+    /// By page: which node frees a minipage that this node manages, and where, in words.
     freed: BTreeMap<u64, String>,
+    /// By page and node of the domain: its words, until this node asks the manager for it.
+    asked: BTreeMap<(u64, NodeId), String>,
     /// By page: the words of the manager, where this node was told that nothing is there.
     heard: BTreeMap<u64, String>,
 }
@@ -56,10 +57,9 @@ fn page_of(address: u64) -> u64 {
     address / MINIPAGE_PAGE * MINIPAGE_PAGE
 }
 
-fn keep(words: &mut BTreeMap<u64, String>, address: u64, of: String) {
-    let page = page_of(address);
-    if words.len() < MOST_KEPT || words.contains_key(&page) {
-        words.insert(page, of);
+fn keep<K: Ord>(words: &mut BTreeMap<K, String>, key: K, of: String) {
+    if words.len() < MOST_KEPT || words.contains_key(&key) {
+        words.insert(key, of);
     }
 }
 
@@ -93,28 +93,35 @@ impl Sites {
 
     /// The minipage at an address was freed, in these words: by this node, its manager.
     pub fn freed(&mut self, address: u64, words: String) {
-        keep(&mut self.freed, address, words);
+        keep(&mut self.freed, page_of(address), words);
     }
 
-    /// Another node wants to free the minipage at an address. Of several requests the manager
-    /// carries the first out, whose words it keeps; a node that passes them on keeps the last.
-    pub fn asked_to_free(&mut self, address: u64, words: &[u8], manages: bool) {
-        if manages && self.freed.contains_key(&page_of(address)) {
-            return;
+    /// A node wants to free the minipage at an address, which this node manages. Of several
+    /// requests it carries the first out, whose words it keeps.
+    pub fn asked_to_free(&mut self, address: u64, words: &[u8]) {
+        let page = page_of(address);
+        if !self.freed.contains_key(&page) {
+            let words = String::from_utf8_lossy(words).into_owned();
+            keep(&mut self.freed, page, words);
         }
-        let words = String::from_utf8_lossy(words).into_owned();
-        keep(&mut self.freed, address, words);
     }
 
-    /// The words of the node that wants to free the minipage at an address.
-    pub fn frees(&self, address: u64) -> Option<&String> {
-        self.freed.get(&page_of(address))
+    /// A node of the domain wants to free the minipage at an address, which another one manages.
+    pub fn member_frees(&mut self, member: NodeId, address: u64, words: &[u8]) {
+        let words = String::from_utf8_lossy(words).into_owned();
+        keep(&mut self.asked, (page_of(address), member), words);
+    }
+
+    /// The words of a node of the domain for which this node asks the manager to free the minipage
+    /// at an address, or which hears now that nothing is there.
+    pub fn take_members(&mut self, member: NodeId, address: u64) -> Option<String> {
+        self.asked.remove(&(page_of(address), member))
     }
 
     /// The manager says that nothing is at an address, with its words.
     pub fn heard(&mut self, address: u64, words: &[u8]) {
         let words = String::from_utf8_lossy(words).into_owned();
-        keep(&mut self.heard, address, words);
+        keep(&mut self.heard, page_of(address), words);
     }
 
     /// Words of the allocation that is at an address, or was: of the manager, if it has said some.
@@ -179,9 +186,9 @@ mod tests {
         assert!(words(&sites, 4096 * 8).contains("2 x 9000 bytes"));
         assert_eq!(sites.words(4096 * 9), None);
         assert_eq!(sites.words(second * 2 + 4096), None);
-        sites.asked_to_free(second + 256, b"node 3 at some.rs:7:1", true);
+        sites.asked_to_free(second + 256, b"node 3 at some.rs:7:1");
         // A second request comes to nothing.
-        sites.asked_to_free(second + 256, b"node 4 at other.rs:7:1", true);
+        sites.asked_to_free(second + 256, b"node 4 at other.rs:7:1");
         assert!(words(&sites, second + 256).ends_with(", freed by node 3 at some.rs:7:1"));
         assert!(!words(&sites, second + 4096).contains("freed"));
         sites.freed(second + 4096, "node 0 at own.rs:7:1".to_owned());
@@ -194,13 +201,14 @@ mod tests {
         );
         assert!(!words(&sites, second + 256).contains("freed"));
         assert!(!words(&sites, second + 4096).contains("freed"));
-        // A node that passes a request on has the words of the last.
-        sites.asked_to_free(0, b"node 1 at a.rs:1:1", false);
-        sites.asked_to_free(0, b"node 2 at b.rs:1:1", false);
-        assert_eq!(
-            sites.frees(8).map(String::as_str),
-            Some("node 2 at b.rs:1:1")
-        );
+        // A node that asks for others has the words of each.
+        for (node, words) in [(1, "node 1 at a.rs:1:1"), (2, "node 2 at b.rs:1:1")] {
+            sites.member_frees(NodeId(node), 0, words.as_bytes());
+        }
+        let mut taken = |node| sites.take_members(NodeId(node), 8);
+        assert_eq!(taken(1).as_deref(), Some("node 1 at a.rs:1:1"));
+        assert_eq!(taken(2).as_deref(), Some("node 2 at b.rs:1:1"));
+        assert_eq!(taken(2), None);
         assert_eq!(shortened("\u{e4}".repeat(400)).len(), 512);
     }
 }

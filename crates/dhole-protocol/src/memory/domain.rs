@@ -85,6 +85,11 @@ impl Millipage {
         })
     }
 
+    /// Whether this node asks itself for a minipage: it leads its domain and manages it.
+    pub fn asks_itself(&self, address: u64) -> bool {
+        self.asks(address) == Some(self.me)
+    }
+
     /// A node of the domain asks for something.
     pub(super) fn take_members_request(
         &mut self,
@@ -146,10 +151,6 @@ impl Millipage {
             let (answer, threads) = (asked.answer, asked.threads);
             let is_same = asked.operation == request.operation;
             let is_members = asked.member == Some(request.asker);
-            if is_same && is_members && matches!(answer, Some(Answer::Freed(_))) {
-                // It was freed for this node: for all others nothing is there.
-                asked.answer = Some(Answer::Gone);
-            }
             self.uncount_ahead(before);
             match answer {
                 None => return,
@@ -160,6 +161,8 @@ impl Millipage {
                 Some(Answer::Freed(minipage)) if is_same && is_members => {
                     self.reply(request, MemoryKind::Grant, minipage, out);
                     self.answered_first(page);
+                    // Others ask again: the manager says who has freed it.
+                    self.goes_on_at(page, out);
                 }
                 // It was for something else. A thread of this node may have to go on first.
                 Some(_) if threads => return,
@@ -219,7 +222,8 @@ impl Millipage {
             answer: None,
         };
         self.asked.insert(page, asked);
-        self.ask(request.address, request.operation, ticket, out);
+        let (address, operation) = (request.address, request.operation);
+        self.ask_for(Some(request.asker), address, operation, ticket, out);
     }
 
     /// Lends a node what it asks for, which this node has.

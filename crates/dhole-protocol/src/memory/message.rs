@@ -96,7 +96,8 @@ pub struct MemoryMessage {
     pub operation: MemoryOperation,
     /// The node that asked.
     pub asker: NodeId,
-    /// The manager's number of the operation, of those on this minipage.
+    /// The manager's number of the operation, of those on this minipage. In a leader's request, for
+    /// which node of its domain that is, counted from 1.
     pub number: u32,
     /// The asker's number of its request.
     pub ticket: u32,
@@ -132,6 +133,13 @@ impl MemoryMessage {
             MemoryKind::Request => allocates || frees,
             _ => false,
         }
+    }
+
+    /// Of a leader's request: the node of its domain for which it asks.
+    pub fn asks_for(&self) -> Option<NodeId> {
+        let is_request = self.kind == MemoryKind::Request && !self.operation.allocates();
+        let number = self.number.checked_sub(1).filter(|_| is_request)?;
+        u16::try_from(number).ok().map(NodeId)
     }
 
     /// Bytes of its payload.

@@ -1,13 +1,13 @@
 //! Carries the effects of the machine out.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::{CallSite, NodeId};
 use dhole_node::AnnexOutbox;
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
-    MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, Minipage, Permission,
+    MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, MemoryMessage, Minipage, Permission,
 };
 
 use super::{freed_by, known, locked, waits_for};
@@ -42,10 +42,11 @@ impl MemoryEffects for Effects<'_, '_> {
         match command {
             MemoryCommand::Send { to, mut message } if message.has_words() => {
                 let words = match message.kind {
-                    MemoryKind::Gone => known(self.sites, message.address).unwrap_or_default(),
-                    _ if message.operation.allocates() => self.allocates().unwrap_or_default(),
-                    _ => self.frees(message.address).unwrap_or_default(),
+                    MemoryKind::Gone => self.knows(to, message.address),
+                    _ if message.operation.allocates() => self.allocates(),
+                    _ => self.frees(&message),
                 };
+                let words = words.unwrap_or_default();
                 message.minipage.bytes = words.len() as u32;
                 let gather = |into: &mut Vec<u8>| into.extend_from_slice(words.as_bytes());
                 self.out.send_bytes(to, message, gather);
@@ -74,8 +75,7 @@ impl MemoryEffects for Effects<'_, '_> {
             MemoryCommand::Allocated(run) => {
                 let words = String::from_utf8_lossy(self.payload);
                 let site = AllocationSite::Others(words.into());
-                let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-                sites.allocated(&run, run.bytes.into(), &site);
+                self.sites().allocated(&run, run.bytes.into(), &site);
             }
             MemoryCommand::Permit {
                 minipage,
@@ -127,13 +127,24 @@ impl Effects<'_, '_> {
         Some(shortened(site.to_string()))
     }
 
-    /// Which node frees the minipage at an address, and where: this one, or one of its domain.
-    fn frees(&self, address: u64) -> Option<String> {
-        if let Some(site) = self.site {
-            return Some(freed_by(self.node, site));
+    fn sites(&self) -> MutexGuard<'_, Sites> {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which node frees the minipage that a request is about, and where: this one, or one of its
+    /// domain.
+    fn frees(&self, request: &MemoryMessage) -> Option<String> {
+        match request.asks_for() {
+            Some(member) => self.sites().take_members(member, request.address),
+            None => Some(freed_by(self.node, self.site?)),
         }
-        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        sites.frees(address).cloned()
+    }
+
+    /// What is known of the allocation that was at an address, for a node that hears that nothing
+    /// is there.
+    fn knows(&self, to: NodeId, address: u64) -> Option<String> {
+        let _not_sent = self.sites().take_members(to, address);
+        known(self.sites, address)
     }
 
     /// From here on all threads may do this with pages of a view.
