@@ -38,6 +38,17 @@ pub enum MemoryAccessFailure {
     /// The place is in no view of the node.
     #[error("the address is in no view")]
     NoView,
+    /// Faults are handled on the alternate stack of the thread, which is too small.
+    #[error(
+        "faults are handled on the alternate stack of the thread (sigaltstack), which has {bytes} \
+         bytes and needs {needed}"
+    )]
+    SmallStack {
+        /// Its bytes.
+        bytes: usize,
+        /// How many a handler needs.
+        needed: usize,
+    },
     /// It cannot be waited for: the run has ended because a node is lost, say.
     #[error(transparent)]
     Wait(#[from] MemoryWaitError),

@@ -9,14 +9,15 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
+use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole_heap::exception_table;
 use dhole_heap::signal::{self, SignalHandler};
 
-use crate::access_error::{self, MemoryAccessError};
+use crate::access_error::{self, MemoryAccessError, MemoryAccessFailure};
 
 /// What has views in which threads fault.
 pub(crate) trait Faults: Sync {
@@ -31,6 +32,9 @@ pub(crate) trait Faults: Sync {
         writes: bool,
         instruction: usize,
     ) -> Result<bool, MemoryAccessError>;
+
+    /// An access is refused before anything is done for it.
+    fn refuses(&self, place: usize, writes: bool, cause: MemoryAccessFailure) -> MemoryAccessError;
 
     /// The instruction of this thread is over that was to be a single step.
     fn stepped(&self);
@@ -200,10 +204,33 @@ pub(crate) enum HandlerStack {
     Alternate,
 }
 
+/// Faults are handled on alternate stacks.
+static ON_ALTERNATE: AtomicBool = AtomicBool::new(false);
+
+/// Bytes that a handler needs of such a stack.
+const LEAST_ALTERNATE: usize = 256 << 10;
+
+/// Why the stack on which this handler runs is too small for it, if it is.
+fn small_stack() -> Option<MemoryAccessFailure> {
+    if !ON_ALTERNATE.load(Ordering::Relaxed) {
+        return None;
+    }
+    let mut current = MaybeUninit::<libc::stack_t>::zeroed();
+    // SAFETY: the call fills in the structure, of which zeros are one, and changes nothing.
+    let current = unsafe {
+        libc::sigaltstack(std::ptr::null(), current.as_mut_ptr());
+        current.assume_init()
+    };
+    let (bytes, needed) = (current.ss_size, LEAST_ALTERNATE);
+    let is_on = current.ss_flags & libc::SS_ONSTACK != 0;
+    (is_on && bytes < needed).then_some(MemoryAccessFailure::SmallStack { bytes, needed })
+}
+
 fn replace(handled: &Handled, handler: SignalHandler, stack: HandlerStack) -> io::Result<()> {
     let previous = signal::current(handled.signal)?;
     // Known before the handler is, which may run on any thread as soon as it is there.
     let previous = handled.previous.get_or_init(|| previous);
+    ON_ALTERNATE.fetch_or(stack == HandlerStack::Alternate, Ordering::Relaxed);
     let flags = match stack {
         HandlerStack::Own => libc::SA_NODEFER,
         HandlerStack::Alternate => libc::SA_NODEFER | libc::SA_ONSTACK,
@@ -251,7 +278,11 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
     let views = unsafe { &*(*target).0 };
     // SAFETY: the thread's own.
     let before = unsafe { *errno };
-    match views.fault(place, writes, instruction) {
+    let faulted = match small_stack() {
+        None => views.fault(place, writes, instruction),
+        Some(cause) => Err(views.refuses(place, writes, cause)),
+    };
+    match faulted {
         Ok(false) => {}
         Ok(true) => {
             STEPPING.set(target);

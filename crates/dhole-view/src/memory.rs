@@ -658,8 +658,7 @@ impl Faults for Memory {
         instruction: usize,
     ) -> Result<bool, MemoryAccessError> {
         let Some(address) = self.arena.address_of(place) else {
-            let cause = MemoryAccessFailure::NoView;
-            return Err(self.fails(place as u64, writes, cause));
+            return Err(self.refuses(place, writes, MemoryAccessFailure::NoView));
         };
         let operation = match writes {
             true => MemoryOperation::Write,
@@ -675,11 +674,13 @@ impl Faults for Memory {
             Ok(Faulted::Refused(cause)) => MemoryWaitError::Refused(cause).into(),
             Err(cause) => cause.into(),
         };
-        let named = match self.is_placed {
-            true => place as u64,
-            false => address,
-        };
-        Err(self.fails(named, writes, cause))
+        Err(self.refuses(place, writes, cause))
+    }
+
+    fn refuses(&self, place: usize, writes: bool, cause: MemoryAccessFailure) -> MemoryAccessError {
+        let address = self.arena.address_of(place);
+        let address = address.filter(|_| !self.is_placed);
+        self.fails(address.unwrap_or(place as u64), writes, cause)
     }
 
     fn stepped(&self) {

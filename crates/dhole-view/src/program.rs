@@ -48,7 +48,9 @@ impl ProgramMemory {
     }
 
     /// Has faults handled on the alternate stack of the thread (`sigaltstack`) that faults, if it
-    /// has one: what programs need whose stacks are in the memory. A handler needs 256 KiB.
+    /// has one: what programs need whose stacks are in the memory. A handler needs 256 KiB. Of a
+    /// thread with a smaller one no access that faults can be made
+    /// ([`MemoryAccessFailure::SmallStack`](crate::MemoryAccessFailure::SmallStack)).
     pub fn with_alternate_stacks(mut self) -> ProgramMemory {
         self.placed.handlers = HandlerStack::Alternate;
         self

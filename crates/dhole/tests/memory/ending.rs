@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use dhole::memory::{self, MemorySettings, TryAccess as _};
+use dhole::memory::{self, MemorySettings, ProgramMemory, TryAccess as _};
 use dhole::{Config, Worker};
 
 use crate::cluster;
@@ -96,6 +96,36 @@ fn refuse_uffd() {
     assert_eq!(set, 0, "the system takes filters");
 }
 
+/// A node that handles faults on alternate stacks.
+fn on_alternate_stacks() -> Config {
+    let settings = MemorySettings {
+        views: 2,
+        bytes: 1 << 30,
+    };
+    // SAFETY: there are no globals.
+    let memory = unsafe { ProgramMemory::new(settings, vec![0x50_0000_0000], Vec::new()) };
+    Config::nodes(1).memory(memory.with_alternate_stacks())
+}
+
+/// This thread has an alternate stack of so many bytes, for ever.
+fn has_alternate_stack(bytes: usize) {
+    let stack = AlternateStack {
+        begins: Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr(),
+        flags: 0,
+        bytes,
+    };
+    // SAFETY: the stack is nobody else's, and the structure is the system's.
+    let set = unsafe { sigaltstack(&raw const stack, std::ptr::null_mut()) };
+    assert_eq!(set, 0, "the system takes a stack");
+}
+
+#[repr(C)]
+struct AlternateStack {
+    begins: *mut u8,
+    flags: i32,
+    bytes: usize,
+}
+
 /// Node 1 reads every second page of each view until the system has no more mappings.
 fn splits_mappings(w: &mut Worker<'_>) -> dhole::Result<()> {
     const ROWS: usize = 1 << 18;
@@ -113,6 +143,7 @@ unsafe extern "C" {
     fn prctl(what: i32, one: usize, two: usize, three: usize, four: usize) -> i32;
     safe fn _exit(status: i32) -> !;
     fn fork() -> i32;
+    fn sigaltstack(new: *const AlternateStack, old: *mut AlternateStack) -> i32;
     fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
 }
 
@@ -210,6 +241,23 @@ fn a_process_of_its_own() {
             let run = config.run(splits_mappings).map(|_| ());
             println!("\nfound {}", run.expect_err("too many mappings"));
         }
+        "small stack" => {
+            let run = on_alternate_stacks().run(|w| {
+                let row = memory::alloc_rows::<u64>(w, 1, 8)?.row(0);
+                let loads = || row.cells(w)[0].try_load(Relaxed);
+                let refused = loads().expect_err("the standard library's stack is small");
+                has_alternate_stack(1 << 20);
+                Ok((loads()?, refused.to_string()))
+            });
+            println!("\nfound {:?}", run.map(|run| run.value));
+        }
+        "smallest stack" => {
+            let run = on_alternate_stacks().run(|w| {
+                let row = memory::alloc_rows::<u64>(w, 1, 8)?.row(0);
+                Ok(row.cells(w)[0].load(Relaxed))
+            });
+            println!("\nfound {:?}", run.map(|run| run.value));
+        }
         "few mappings" => {
             let config = Config::nodes(1).memory(MemorySettings::default());
             let run = config.run(|w| {
@@ -219,7 +267,10 @@ fn a_process_of_its_own() {
                 }
                 Ok(())
             });
-            println!("\nfound {:?}", run.map(|_| ()));
+            match run {
+                Ok(_) => println!("\nfound enough"),
+                Err(error) => println!("\nfound {error}"),
+            }
         }
         "maps" => {
             let found = run(|w| {
@@ -385,9 +436,26 @@ fn too_many_mappings_are_an_error_that_says_what_to_do() {
         "(alloc_chunks, --chunk, dh_chunk)",
     ];
     has_too_many("few mappings", Some("400"), &words);
-    has_too_many("few mappings", None, &["found Ok(())"]);
+    has_too_many("few mappings", None, &["found enough"]);
     let wrong = "DHOLE_MOST_MAPPINGS is `few`: a number is expected";
     has_too_many("few mappings", Some("few"), &[wrong]);
+}
+
+#[test]
+fn an_alternate_stack_that_is_too_small_for_a_handler_is_an_error() {
+    for faults in [None, Some("mprotect")] {
+        let output = started("small stack", faults);
+        let said = String::from_utf8_lossy(&output.stdout);
+        let words = [
+            "found Ok((0, \"reading memory at 0x5000000000 on node 0: faults are handled on",
+            "(sigaltstack), which has ",
+            " bytes and needs 262144; allocated at ",
+        ];
+        for word in words {
+            assert!(said.contains(word), "{word}: {output:?}");
+        }
+    }
+    dies("smallest stack", &["(sigaltstack), which has "]);
 }
 
 fn dies(program: &str, words: &[&str]) {
