@@ -467,7 +467,7 @@ pub unsafe extern "C-unwind" fn dh_pthread_once(
     );
     if number.load(Ordering::SeqCst) != DONE {
         // SAFETY: the caller's.
-        unsafe { run() };
+        crate::stacks::on_shared(|| unsafe { run() });
         number.store(DONE, Ordering::SeqCst);
     }
     must(sync::unlock(key(control)), &"running once", control);

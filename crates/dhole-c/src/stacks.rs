@@ -35,8 +35,8 @@ std::arch::global_asm!(
     ".type dhole_shared_frame, @object",
     "dhole_shared_frame: .zero 8",
     ".popsection",
-    // Calls what r11 names, with all arguments as they are. Shared memory lies from 2 << 44 on:
-    // from another stack the call goes on directly.
+    // Calls what r11 names, with all arguments as they are. Shared stacks lie from 1 << 44 on and
+    // below 3 << 44, where no others do: from another stack the call goes on directly.
     ".pushsection .text.dhole_stacks, \"ax\", @progbits",
     ".globl dhole_on_private_stack",
     ".type dhole_on_private_stack, @function",
@@ -44,8 +44,9 @@ std::arch::global_asm!(
     ".cfi_startproc",
     "mov r10, rsp",
     "shr r10, 44",
-    "cmp r10, 2",
-    "jne dhole_directly",
+    "dec r10",
+    "cmp r10, 1",
+    "ja dhole_directly",
     "push rbp",
     ".cfi_def_cfa_offset 16",
     ".cfi_offset rbp, -16",
@@ -86,13 +87,15 @@ std::arch::global_asm!(
     "mov rbp, rsp",
     ".cfi_def_cfa_register rbp",
     "push fs:[dhole_private_stack@tpoff]",
-    "sub rsp, 8",
+    "push fs:[dhole_shared_frame@tpoff]",
     "mov fs:[dhole_private_stack@tpoff], rsp",
     "mov rsp, rdi",
     "mov rdi, rdx",
     "call rsi",
     "mov r10, [rbp - 8]",
     "mov fs:[dhole_private_stack@tpoff], r10",
+    "mov r10, [rbp - 16]",
+    "mov fs:[dhole_shared_frame@tpoff], r10",
     "mov rsp, rbp",
     "pop rbp",
     ".cfi_def_cfa rsp, 8",
@@ -206,27 +209,59 @@ extern "C" fn called<F: FnOnce() -> R, R>(call: *mut c_void) {
     }
 }
 
+/// Runs the program's code on the shared stack that ends there.
+///
+/// # Safety
+/// The stack is this thread's, nothing that is used lies below its end, and that is a multiple of
+/// 16.
+unsafe fn call_on<F: FnOnce() -> R, R>(top: usize, run: F) -> R {
+    let mut call = Call {
+        run: Some(run),
+        came: None,
+    };
+    // SAFETY: the caller's. The call is lent to `called`, of the same types.
+    unsafe { dhole_on_shared_stack(top, called::<F, R>, (&raw mut call).cast()) };
+    match call.came {
+        Some(Ok(value)) => value,
+        Some(Err(unwound)) => resume_unwind(unwound),
+        None => unreachable!("it was called"),
+    }
+}
+
+/// The end of what is free of this thread's shared stack, from which it has called this library.
+fn free_end() -> Option<usize> {
+    let stack = OWN.get()..OWN.get() + BYTES;
+    let frame = Some(dhole_frame()).filter(|frame| stack.contains(frame));
+    frame.map(|frame| frame & !15)
+}
+
 /// Runs the program's code, on a stack in shared memory where the program was linked so.
 pub(crate) fn on_shared<F: FnOnce() -> R, R>(run: F) -> R {
-    if !is_wanted() || OWN.get() != 0 {
+    if !is_wanted() {
         return run();
+    }
+    if OWN.get() != 0 {
+        return match free_end() {
+            // SAFETY: this thread's own. It has left the frame there, and uses nothing below it.
+            Some(top) => unsafe { call_on(top, run) },
+            None => run(),
+        };
     }
     let (Some(stack), Some(_alternate)) = (Stack::new(), Alternate::new()) else {
         fatal(&"a stack of 8 MiB in shared memory cannot be had");
     };
     OWN.set(stack.0);
-    let mut call = Call {
-        run: Some(run),
-        came: None,
-    };
-    // SAFETY: the stack is this thread's until it is dropped, and its end is aligned by 16. The
-    // call is lent to `called`, of the same types.
-    unsafe { dhole_on_shared_stack(stack.top(), called::<F, R>, (&raw mut call).cast()) };
-    OWN.set(0);
-    match call.came {
-        Some(Ok(value)) => value,
-        Some(Err(unwound)) => resume_unwind(unwound),
-        None => unreachable!("it was called"),
+    let _none = Gone;
+    // SAFETY: the stack is this thread's until it is dropped, and its end is aligned by 16.
+    unsafe { call_on(stack.top(), run) }
+}
+
+/// This thread has no shared stack any more, when this is dropped.
+struct Gone;
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        OWN.set(0);
     }
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dhole.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 static int counter;
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +67,20 @@ static void *at_alternate(void *p) {
     printf("private %d of %d\n", (int)seen, (int)(old.ss_size == sizeof alternate));
     return 0;
 }
+static void on_timer(union sigval of) { (void)of; pthread_mutex_lock(&a); }
+/* What is printed here cannot be written when the process ends: the pipe is full. */
+static void *stuck(void *p) {
+    char block[4096]; int ends[2] = {0, 0}; FILE *file;
+    (void)p; memset(block, 1, sizeof block);
+    if (pipe(ends) != 0) return 0;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], block, sizeof block) > 0) {}
+    fcntl(ends[1], F_SETFL, 0);
+    file = fdopen(ends[1], "w"); fputs("left", file);
+    counter = 1;
+    while (counter >= 0) usleep(1000);
+    return file;
+}
 static void gone(void) { printf("at exit %d\n", counter); }
 int main(int argc, char **argv) {
     pthread_t t, u;
@@ -104,6 +120,22 @@ int main(int argc, char **argv) {
         pthread_create(&t, 0, ab, 0);
         pthread_create(&u, 0, ba, 0);
         pthread_join(t, 0);
+    }
+    else if (!strcmp(what, "nonode")) {
+        struct sigevent event; struct itimerspec when; timer_t timer;
+        memset(&event, 0, sizeof event); memset(&when, 0, sizeof when);
+        memset(&timer, 0, sizeof timer);
+        event.sigev_notify = SIGEV_THREAD; event.sigev_notify_function = on_timer;
+        when.it_value.tv_nsec = 1000000;
+        if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return 1;
+        if (timer_settime(timer, 0, &when, 0) != 0) return 2;
+        sleep(60);
+    }
+    else if (!strcmp(what, "stuck")) {
+        pthread_create(&t, 0, stuck, 0);
+        while (!counter) dh_pause();
+        alarm(60);
+        return 7;
     }
     else if (!strcmp(what, "mask")) {
         pthread_create(&t, 0, blocked, 0);

@@ -49,6 +49,41 @@ fn a_program_that_returns_ends_threads_that_never_end() {
 }
 
 #[test]
+fn a_program_ends_though_a_process_does_not() {
+    // Without a limit the process of node 0 would end by its alarm.
+    ends("stuck", 7, &[], &[]);
+}
+
+#[test]
+fn a_lock_of_a_thread_that_dhole_has_not_begun_is_a_mistake() {
+    let words = ["told: locking 0x", "this thread is none that a node runs"];
+    ends("nonode", 128 + 6, &[], &words);
+}
+
+#[test]
+fn locals_of_all_shares_of_create_are_shared_and_callbacks_get_them() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = built(&BUILT, "create", &["-pthread", "--shared-stacks"]);
+    let expected = [
+        "4 shares: own 4 others 4 creator 4",
+        "callbacks 4 private 4",
+        "once 1",
+    ];
+    for (processes, domains) in [(1, "node"), (2, "node"), (4, "node"), (2, "host"), (4, "2")] {
+        for taken in ["", "200000000000,290000000000"] {
+            let mut command = command(domains, program, processes, &[]);
+            let output = checked(command.env("TAKEN", taken).output().unwrap());
+            let mut printed = text(&output.stdout)
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>();
+            printed.retain(|line| !line.is_empty());
+            assert_eq!(printed, expected, "{processes} {domains} {taken}");
+        }
+    }
+}
+
+#[test]
 fn pthread_exit_of_main_waits_for_all_threads() {
     ends("pexit", 0, &["late 1"], &[]);
 }
