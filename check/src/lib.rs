@@ -30,5 +30,5 @@ mod protocol;
 
 pub use bug::{Bug, Fate};
 pub use model::Fault;
-pub use platform::{Changed, OnThreads, Platform, Simulated, Under, run};
+pub use platform::{Changed, OnThreads, Platform, Simulated, Under, run, run_processes};
 pub use protocol::{Checked, explore, hunt, litmus};

@@ -40,18 +40,40 @@ pub trait Platform: Sync {
 ///
 /// # Errors
 /// As [`run_on`].
+///
+/// # Panics
+/// When the nodes are on machines of their own, and the run fails on some of them alone.
 pub fn run<R: Send>(
     platform: &dyn Platform,
     nodes: usize,
     seed: u64,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
-    let _seats = Seats::take(nodes);
     let machines = platform.machines(nodes, seed);
     let settings = &platform.settings(nodes);
     if machines.is_empty() {
+        let _seats = Seats::take(nodes);
         return run_on(&*platform.machine(nodes, seed), settings, program);
     }
+    let ended = run_processes(machines, settings, program);
+    let failed = ended.iter().filter(|ended| ended.is_err()).count();
+    assert!(
+        failed == 0 || failed == ended.len(),
+        "a failure is everybody's"
+    );
+    ended.into_iter().next().expect("a cluster has a node")
+}
+
+/// Runs a program on machines of one node each, as processes are. Returns what each node came to.
+///
+/// One such run of this process goes at a time, and no other run may take ids meanwhile: between
+/// two nodes of it the process must have the same ids left.
+pub fn run_processes<R: Send>(
+    machines: Vec<Box<dyn Machine + Send>>,
+    settings: &Settings,
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+) -> Vec<Result<Outcome<R>, RunError>> {
+    let _seats = Seats::take(machines.len());
     let _alone = unpoisoned::lock(&ALONE);
     std::thread::scope(|scope| {
         let program = &program;
@@ -60,15 +82,9 @@ pub fn run<R: Send>(
         };
         let running: Vec<_> = machines.into_iter().map(start).collect();
         let ended = running.into_iter().map(|node| node.join());
-        let ended: Vec<_> = ended
+        ended
             .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
-        let failed = ended.iter().filter(|ended| ended.is_err()).count();
-        assert!(
-            failed == 0 || failed == ended.len(),
-            "a failure is everybody's"
-        );
-        ended.into_iter().next().expect("a cluster has a node")
+            .collect()
     })
 }
 

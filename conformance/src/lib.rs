@@ -27,7 +27,7 @@ pub mod suite;
 pub mod survivors;
 
 pub use dhole_check::{
-    Bug, Fate, OnThreads, Platform, Simulated, Under, litmus, model, objects, run,
+    Bug, Fate, OnThreads, Platform, Simulated, Under, litmus, model, objects, run, run_processes,
 };
 pub use dhole_testkit::seeds;
 pub use platform::{
