@@ -1,5 +1,6 @@
 //! The suite of ports finds every bug that is planted in ports and in messages over them. A bug
-//! that no check finds shows that a check is missing.
+//! that no check finds shows that a check is missing. A program of its own: its checks have to
+//! fail, and so wait for a short time in all threads of the process.
 
 use std::sync::Once;
 use std::time::Duration;

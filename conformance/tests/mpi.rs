@@ -1,4 +1,5 @@
-//! The port over MPI between processes that `mpirun` starts. Each of them is this test program.
+//! The port over MPI between processes that `mpirun` starts. Each of them is this test
+//! program, which therefore has no harness.
 //!
 //! ```text
 //!     the test --- mpirun -n 4 ---+--- role, as node 0

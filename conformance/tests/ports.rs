@@ -1,4 +1,5 @@
-//! The suite of ports, on every port.
+//! The suite of ports, on every port. A program of its own: an MPI library catches signals that
+//! nodes catch too.
 
 use conformance::ports;
 

@@ -1,5 +1,4 @@
-//! The programs beside their sequential versions, and their command lines. Tests of a run whose
-//! nodes are killed are `surviving`, a process of its own.
+//! The programs beside their sequential versions, and their command lines.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -13,6 +12,7 @@ mod orca;
 mod processes;
 mod programs;
 mod raw_programs;
+mod surviving;
 mod tsplib;
 mod water;
 

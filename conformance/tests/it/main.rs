@@ -1,11 +1,11 @@
-//! Checks over seeds, and over every run of small programs, that share a process.
+//! Checks over seeds and the suite, on threads and simulated.
 #![forbid(unsafe_code)]
 
-mod counted;
 mod decoders;
 mod groups;
-mod multicast;
 mod objects;
 mod oracle;
+mod random_programs;
+mod suite;
 mod survivors;
 mod tampered;

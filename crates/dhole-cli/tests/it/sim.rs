@@ -2,8 +2,9 @@
 //! `dhole::run` does, or do not.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
+
+use crate::write_script;
 
 /// Runs `dhole sim` with these words.
 fn sim(words: &[&str]) -> Output {
@@ -123,8 +124,7 @@ fn a_directory_and_a_plain_file_cannot_be_run() {
 
     let script = tempfile::tempdir().unwrap();
     let path = script.path().join("script");
-    fs::write(&path, "#!/nowhere/interpreter\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&path, "#!/nowhere/interpreter\n");
     let output = sim(&["--nodes", "2", "--", path.to_str().unwrap()]);
     assert_eq!(code(&output), 126, "{output:?}");
 }

@@ -4,7 +4,7 @@
 mod cluster;
 mod failing;
 mod large;
-#[path = "../space/leaves.rs"]
+#[path = "../it/space/leaves.rs"]
 mod leaves;
 mod one_sided;
 mod programs;

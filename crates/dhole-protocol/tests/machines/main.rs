@@ -1,0 +1,6 @@
+//! The machines beside those of coherence: objects with operations, and raw memory.
+
+mod domains;
+mod memory;
+mod objects;
+mod threads;

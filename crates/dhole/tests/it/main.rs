@@ -1,0 +1,7 @@
+//! The facade on threads and simulated, what the compiler says of programs, and the examples.
+
+mod compiler;
+mod examples;
+mod objects;
+mod space;
+mod spawn;

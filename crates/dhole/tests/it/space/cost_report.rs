@@ -1,0 +1,274 @@
+//! What a report says of the lines of a program.
+#![cfg(feature = "sim")]
+
+use dhole::sim::{Description, Settings};
+use dhole::{
+    Config, LineCost, LineCosts, Lock, Optimisations, Ref, Report, Result, Share, WaitCause, Worker,
+};
+use serde_json::Value;
+
+#[derive(Share, Clone, Copy)]
+struct Item {
+    value: u64,
+    next: Option<Ref<Item>>,
+}
+
+const ITEMS: u64 = 5;
+
+/// The line of this file on which these words stand, behind a `//`.
+fn line_of(mark: &str) -> u32 {
+    let marks = format!("// {mark}");
+    let found = (1..).zip(include_str!("cost_report.rs").lines());
+    let mut found = found.filter(|(_, line)| line.ends_with(&marks));
+    found.next().expect(mark).0
+}
+
+/// Node 0 has a list, numbers and an array; node 1 reads them, each in its own way.
+fn program(w: &mut Worker<'_>) -> Result<u64> {
+    let (list, numbers, array) = w.once(|w| {
+        let mut next = None;
+        for value in 0..ITEMS {
+            next = Some(w.alloc(Item { value, next })); // made
+        }
+        let numbers = w.alloc_range(10, |i| i as u64);
+        Ok((next, numbers, w.alloc_array_with(100, |i| i as f64)))
+    })?;
+    let sums = w.once(|w| Ok(w.alloc([0_u32; 2])))?;
+    let lock = Lock::numbered(0);
+    let mut sum = 0;
+    if w.node().index() == 1 {
+        let mut at = list;
+        while let Some(item) = at {
+            let item = item.get(w); // walked
+            sum += item.value;
+            at = item.next;
+        }
+        w.prefetch(numbers)?; // prefetched
+        sum += numbers.iter().map(|number| *number.get(w)).sum::<u64>(); // here already
+        sum += array.slice(w, 10..13).iter().sum::<f64>() as u64; // borrowed
+    }
+    w.barrier()?; // met
+    for _ in 0..3 {
+        lock.with(w, |w| {
+            sums.get_mut(w)[0] += 1; // written
+            Ok(())
+        })?; // with a lock
+        w.barrier()?;
+    }
+    Ok(sum)
+}
+
+fn report(nodes: usize) -> Report {
+    let alone = Optimisations {
+        read_aggregation: false,
+        ..Optimisations::default()
+    };
+    let config = Config::nodes(nodes).optimisations(alone);
+    let run = config.simulate(Settings::fixed_cost(nodes), program);
+    run.expect("a run").report
+}
+
+/// What a line of this file cost by waiting for that.
+fn at(report: &Report, mark: &str, cause: WaitCause) -> LineCost {
+    let line = line_of(mark);
+    let here = |cost: &&LineCost| cost.site.line == line && cost.cause == cause;
+    let mut found = report.costs.lines.iter().filter(here);
+    let cost = found
+        .next()
+        .unwrap_or_else(|| panic!("{mark}: {:#?}", report.costs));
+    assert!(found.next().is_none(), "{mark} is one line for one thing");
+    cost.clone()
+}
+
+#[test]
+fn every_miss_is_counted_at_its_line() {
+    use WaitCause::{Barrier, Elements, Lock, Object};
+    let report = report(2);
+    let walked = at(&report, "walked", Object);
+    assert_eq!((walked.cost.waits, walked.cost.misses), (3, 3));
+    assert_eq!(
+        (walked.cost.along, walked.cost.along_read),
+        (ITEMS - 3, ITEMS - 3)
+    );
+    assert!(walked.type_name.ends_with("::Item"), "{}", walked.type_name);
+    let made = walked.allocated_at.map(|site| site.line);
+    assert_eq!(made, Some(line_of("made")));
+    let prefetched = at(&report, "prefetched", Object);
+    assert_eq!((prefetched.cost.waits, prefetched.cost.misses), (1, 10));
+    assert_eq!(prefetched.cost.bytes, 10 * 8);
+    let borrowed = at(&report, "borrowed", Elements);
+    assert_eq!((borrowed.cost.waits, borrowed.cost.misses), (1, 1));
+    assert_eq!(borrowed.cost.bytes, 3 * 8);
+    assert_eq!(borrowed.type_name, "f64");
+    let met = at(&report, "met", Barrier);
+    assert_eq!((met.cost.waits, met.cost.misses), (2, 0));
+    let quiet = line_of("here already");
+    let sites = report.costs.lines.iter().map(|cost| cost.site.line);
+    assert!(
+        !sites.clone().any(|line| line == quiet),
+        "a hit costs nothing"
+    );
+    let locked = report.costs.total_of("lock");
+    assert!(locked.waits > 0 && locked.misses == 0, "{locked:?}");
+    assert!(report.costs.lines.iter().any(|cost| cost.cause == Lock));
+
+    let total = report.total();
+    let missed = report.costs.total_of("miss");
+    assert_eq!(
+        (missed.waits, missed.misses),
+        (total.fetch_rounds, total.misses)
+    );
+    let installed = total.by_type.values().map(|of| of.installed_bytes);
+    assert_eq!(missed.bytes, installed.sum::<u64>());
+    assert_eq!(report.costs.total_of("barrier").bytes, 0);
+    let all = ["miss", "lock", "barrier", "operation"].map(|name| report.costs.total_of(name));
+    let waited: u64 = all.iter().map(|cost| cost.waited_ns).sum();
+    assert!(waited >= total.waited_ns, "{waited} {}", total.waited_ns);
+    assert!(report.costs.left_out.is_empty());
+    // The same run costs the same, down to the nanosecond.
+    assert_eq!(report.costs, self::report(2).costs);
+}
+
+#[test]
+fn nodes_that_do_the_same_are_added_up_and_one_node_waits_for_nothing() {
+    let met = at(&report(5), "met", WaitCause::Barrier);
+    assert_eq!(met.cost.waits, 5);
+    assert_eq!(report(1).costs, LineCosts::default());
+}
+
+#[test]
+fn barriers_of_a_run_that_survives_are_barriers_too() {
+    let config = Config::nodes(3).survive(true);
+    let run = config.simulate(Settings::fixed_cost(3), |w| {
+        w.barrier()?; // gathered
+        Ok(())
+    });
+    let report = run.expect("a run").report;
+    let gathered = at(&report, "gathered", WaitCause::Barrier);
+    assert_eq!(gathered.cost.waits, 3);
+    assert_eq!(report.costs.total_of("operation").waits, 0);
+}
+
+/// Node 0 writes two numbers again and again; node 1 reads one of them as often, without messages,
+/// and the other at the end, which node 0 has had alone for so long that it takes a message.
+#[test]
+fn what_is_read_one_sided_again_is_not_to_be_pushed() {
+    let network = Description::find("infiniband").unwrap().network;
+    let mut settings = Settings::fixed_cost(2);
+    settings.network = network;
+    const ROUNDS: u64 = 20;
+    let run = Config::nodes(2).simulate(settings, |w| {
+        let [often, alone] = w.once(|w| Ok([0_u64; 2].map(|number| w.alloc(number))))?;
+        for _ in 0..ROUNDS {
+            if w.node().index() == 0 {
+                *often.get_mut(w) += 1;
+                *alone.get_mut(w) += 1;
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                often.read(w);
+            }
+            w.barrier()?;
+        }
+        if w.node().index() == 1 {
+            assert_eq!(alone.read(w), ROUNDS); // by message
+        }
+        Ok(())
+    });
+    let report = run.expect("a run").report;
+    let numbers = &report.total().by_type["u64"];
+    assert_eq!((numbers.one_sided_reads, numbers.misses), (ROUNDS, 1));
+    assert_eq!(numbers.invalidated, ROUNDS - 1);
+    let missed = at(&report, "by message", WaitCause::Object);
+    let advice = report.advice(&missed);
+    assert!(!advice.contains("made invalid"), "{advice}");
+}
+
+#[test]
+fn a_report_shows_the_worst_lines_first_with_advice() {
+    let report = report(2);
+    let text = report.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("2 nodes over sim, protocol lazy, "),
+        "{text}"
+    );
+    assert!(
+        lines[1].starts_with("waited, all nodes together: "),
+        "{text}"
+    );
+    for cause in ["miss ", "lock ", "barrier "] {
+        assert!(lines[1].contains(cause), "{text}");
+    }
+    let file = "crates/dhole/tests/it/space/cost_report.rs";
+    let walked = format!(
+        "3 fetches one by one of `Item` (2 more came along, 2 of them read), allocated at \
+         {file}:{}, at {file}:{}: read along its references, so fetch them with \
+         `w.prefetch_reachable(..)` from where the walk begins, or hold what is read together as \
+         `Own<Item>`",
+        line_of("made"),
+        line_of("walked")
+    );
+    assert!(text.contains(&walked), "{text}");
+    let written = format!("at {file}:{}: copies were made invalid", line_of("written"));
+    assert!(text.contains(&written), "{text}");
+    let borrowed = format!("at {file}:{}: a round brings many", line_of("borrowed"));
+    assert!(
+        text.contains("1 round for elements of an array of `f64`"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&borrowed),
+        "one round a node is as few as can be: {text}"
+    );
+    let costs: Vec<u64> = report
+        .costs
+        .lines
+        .iter()
+        .map(|it| it.cost.waited_ns)
+        .collect();
+    assert!(costs.is_sorted_by(|one, next| one >= next), "{costs:?}");
+    let worst = report.advice(&report.costs.lines[0]);
+    assert!(lines[2].ends_with(&worst), "{text}");
+}
+
+#[test]
+fn json_has_what_the_report_has() {
+    let report = report(2);
+    let json: Value = serde_json::from_str(&report.json()).expect("an object");
+    assert_eq!(
+        (&json["nodes"], &json["transport"]),
+        (&2.into(), &"sim".into())
+    );
+    let lines = json["lines"].as_array().expect("lines");
+    assert_eq!(lines.len(), report.costs.lines.len());
+    for (line, cost) in lines.iter().zip(&report.costs.lines) {
+        assert_eq!(line["at"], cost.site.to_string());
+        assert_eq!(line["cause"], cost.cause.name());
+        assert_eq!(line["type"], cost.type_name);
+        assert_eq!(line["misses"], cost.cost.misses);
+        assert_eq!(line["bytes"], cost.cost.bytes);
+        assert_eq!(line["advice"], report.advice(cost));
+        let made = cost.allocated_at.map(|site| site.to_string());
+        assert_eq!(line["allocated_at"].as_str(), made.as_deref());
+    }
+    let total = report.total();
+    assert_eq!(json["waits"]["miss"]["waits"], total.fetch_rounds);
+    assert_eq!(json["messages"], total.messages);
+    assert_eq!(json["left_out"], Value::Object(serde_json::Map::new()));
+}
+
+#[test]
+fn pages_are_missed_at_lines_too() {
+    let run = Config::nodes(2)
+        .coherence(dhole::Coherence::TreadMarks)
+        .simulate(Settings::fixed_cost(2), program);
+    let report = run.expect("a run").report;
+    let walked = at(&report, "walked", WaitCause::Object);
+    assert!(
+        walked.cost.misses >= 1 && walked.cost.bytes >= 4096,
+        "{walked:?}"
+    );
+    let missed = report.costs.total_of("miss");
+    assert_eq!(missed.misses, report.total().misses);
+}
