@@ -1,8 +1,8 @@
 //! The wire format of dhole: values as bytes.
 //!
 //! A value is a *head* of a fixed number of bytes and a *tail* of a length that the head says. The
-//! head holds all numbers, little-endian and unaligned, and of each list its count. The tail holds the lists: the heads of all items one behind the other, then their
-//! tails.
+//! head holds all numbers, little-endian and unaligned, and of each list its count. The tail holds
+//! the lists: the heads of all items one behind the other, then their tails.
 //!
 //! Each value has exactly one encoding. A reader refuses every other one: a flag that is neither 0
 //! nor 1, an unknown variant, a count beyond the bytes that are left, bytes left behind the value.
