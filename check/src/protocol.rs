@@ -95,8 +95,17 @@ fn suite<P: CoherenceProtocol>(nodes: usize) -> Vec<Program> {
     };
     if P::SEVERAL_WRITERS {
         suite.extend(match nodes {
-            2 => vec![writers_of_one_object(2, 2), locked_leaves()],
-            _ => vec![writers_of_one_object(3, 1)],
+            2 => vec![
+                writers_of_one_object(2, 2),
+                locked_leaves(),
+                parts_by_rounds(1),
+                parts_under_a_lock(),
+                parts_of_two_blocks(2),
+                parts_beside_an_object(),
+                freed_array_before_a_barrier(),
+                freed_array(),
+            ],
+            _ => vec![writers_of_one_object(3, 1), parts_of_two_blocks(3)],
         });
     }
     suite = suite
@@ -107,6 +116,10 @@ fn suite<P: CoherenceProtocol>(nodes: usize) -> Vec<Program> {
         for other in Coherence::BY_OBJECT {
             suite.push(switched(2, other).under(under));
             suite.push(switched(2, under).under(other));
+            if P::SEVERAL_WRITERS {
+                suite.push(parts_change_protocol(other).under(under));
+                suite.push(parts_change_protocol(under).under(other));
+            }
         }
         suite.push(switched(2, under).under(under));
     }

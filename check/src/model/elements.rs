@@ -2,7 +2,8 @@
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_protocol::{
-    ArrayCommand, ArrayEvent, Event, FlushedElements, Message, PushedElements, UnreadElements,
+    ArrayBlocks, ArrayCommand, ArrayEvent, BlockAccess, BlockEvent, Event, FlushedElements,
+    Message, Needs, PushedElements, Unit, UnreadElements,
 };
 
 use crate::model::node::Around;
@@ -49,8 +50,34 @@ fn all(program: &Program) -> Elements {
     Elements::new(ARRAY, 0..program.elements as u64)
 }
 
-/// Node 0 allocated the array, where it has a home.
+/// Elements of a block, where blocks are units.
+const PER_BLOCK: u64 = 2;
+
+/// How the array lies in blocks.
+fn blocks(program: &Program) -> ArrayBlocks {
+    ArrayBlocks {
+        array: ARRAY,
+        len: program.elements as u64,
+        per_block: PER_BLOCK,
+    }
+}
+
+/// The worker does something with the array, whose blocks are units.
+fn block_event(program: &Program, needs: Option<Needs>, what: BlockAccess) -> Event {
+    Event::Array(ArrayEvent::Blocks(BlockEvent {
+        blocks: blocks(program),
+        creator: NodeId(0),
+        coherence: program.coherence,
+        needs,
+        what,
+    }))
+}
+
+/// Node 0 allocated the array, where it has a home or its blocks are units.
 pub(crate) fn allocated(program: &Program) -> Event {
+    if program.coherence.member().is_some() {
+        return block_event(program, None, BlockAccess::Allocated);
+    }
     Event::Array(ArrayEvent::Allocated {
         elements: all(program),
         coherence: program.coherence,
@@ -70,6 +97,9 @@ pub(crate) fn switch(to: Coherence, site: CallSite, program: &Program) -> Event 
 
 /// The worker has left it.
 pub(crate) fn switched(to: Coherence, program: &Program) -> Event {
+    if to.member().or(program.coherence.member()).is_some() {
+        return block_event(program, None, BlockAccess::Switched(to));
+    }
     Event::Array(ArrayEvent::Switched {
         array: all(program),
         creator: NodeId(0),
@@ -102,7 +132,60 @@ pub(crate) fn barrier(number: u64, to: Coherence) -> dhole_protocol::BarrierId {
     dhole_protocol::BarrierId::SwitchArray { number, array, to }
 }
 
+/// The places of a unit.
+pub(crate) fn of_unit(unit: Unit, program: &Program) -> std::ops::Range<usize> {
+    match unit {
+        Unit::Object(oid) => program.leaves(oid),
+        Unit::Block(elements) => {
+            let range = elements.range();
+            let objects = program.objects.len();
+            objects + range.start as usize..objects + range.end as usize
+        }
+    }
+}
+
 impl Node {
+    /// Whether the blocks of the array are units.
+    pub(crate) fn keeps_blocks(&self, program: &Program) -> bool {
+        program.elements > 0 && self.protocol.keeps_blocks(ARRAY, program.coherence)
+    }
+
+    /// What a call that needs elements does next, where blocks are units, as in the engine.
+    pub(crate) fn next_of_blocks(
+        &self,
+        part: Part,
+        to_write: bool,
+        begins: bool,
+        program: &Program,
+    ) -> Option<Event> {
+        let (elements, objects) = (part.elements(), program.objects.len());
+        let place = |element: u64| objects + element as usize;
+        let has = |part: &Elements| {
+            let mut elements = part.range().map(place);
+            elements.all(|element| self.heap.readable(element).is_some())
+        };
+        let may_write = |part: &Elements| {
+            let mut elements = part.range().map(place);
+            elements.all(|element| self.heap.is_writable(element))
+        };
+        let parts = || blocks(program).parts(elements);
+        let absent = parts().filter(|(_, part)| !has(part));
+        let absent: Vec<Oid> = absent.map(|(unit, _)| unit).collect();
+        if begins && absent.len() > 1 {
+            let all = BlockAccess::Read(absent.into_iter().collect());
+            return Some(block_event(program, None, all));
+        }
+        let what = parts().find_map(|(unit, part)| {
+            if !has(&part) {
+                return Some(BlockAccess::Read([unit].into_iter().collect()));
+            }
+            let lacks = to_write && !may_write(&part);
+            lacks.then_some(BlockAccess::Write(part))
+        });
+        let needs = Some(Needs { elements, to_write });
+        what.map(|what| block_event(program, needs, what))
+    }
+
     /// Does what the protocol says of an array, element by element.
     pub(crate) fn carry_out_on_array(
         &mut self,
@@ -111,6 +194,9 @@ impl Node {
         around: &mut Around<'_>,
     ) -> Result<(), Fault> {
         let (at, objects) = (self.presence(), around.program.objects.len());
+        // A block that leaves its protocol is made clean after it has left.
+        let program = around.program;
+        let by_blocks = self.keeps_blocks(program) || program.coherence.member().is_some();
         let places = |elements: Elements| elements.range().map(move |e| objects + e as usize);
         match command {
             ArrayCommand::Reply {
@@ -148,12 +234,17 @@ impl Node {
             }
             ArrayCommand::MakeWritable(elements) => {
                 for element in places(elements) {
-                    self.heap.make_writable(element, false, at)?;
+                    // Of a block a part may be writable already.
+                    if !(by_blocks && self.heap.is_writable(element)) {
+                        self.heap.make_writable(element, false, at)?;
+                    }
                 }
             }
             ArrayCommand::MakeClean(elements) => {
                 for element in places(elements) {
-                    self.heap.make_clean(element, at)?;
+                    if !by_blocks || self.heap.is_writable(element) {
+                        self.heap.make_clean(element, at)?;
+                    }
                 }
             }
             ArrayCommand::Push { to, sent } => {
@@ -223,6 +314,17 @@ impl Node {
                 }
             }
             ArrayCommand::Free(_) => self.free_array(around)?,
+            ArrayCommand::Skip(elements) => {
+                for _element in places(elements) {
+                    payload.next().ok_or(Fault::Heap)?;
+                }
+            }
+            ArrayCommand::MergeNext(elements) => {
+                for element in places(elements) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.merge(element, value, at)?;
+                }
+            }
         }
         Ok(())
     }

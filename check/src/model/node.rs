@@ -4,7 +4,7 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
     Along, BarrierId, Command, Commands, Event, Follow, Freed, Message, Protocol, ProtocolError,
-    Reply, Sent, SentList, WorkerIs,
+    Reply, Sent, SentList, Unit, WorkerIs,
 };
 
 use crate::model::calls::Calls;
@@ -158,7 +158,8 @@ impl Node {
                 .for_each(|leaf| node.heap.allocate(leaf));
             node.publish(oid, program);
         }
-        if me == 0 && program.elements > 0 && program.coherence == Coherence::Home {
+        let has_home = program.coherence == Coherence::Home || program.coherence.member().is_some();
+        if me == 0 && program.elements > 0 && has_home {
             let allocated = elements::allocated(program);
             let stepped = node.protocol.step(allocated, WorkerIs::InCall, &mut vec![]);
             stepped.expect("a node may allocate");
@@ -351,24 +352,27 @@ impl Node {
                     payload.next().ok_or(Fault::Heap)?;
                 }
             }
-            Command::SendBytes {
-                to,
-                message,
-                objects,
-            } => {
-                let leaves = objects.iter().flat_map(|oid| around.program.leaves(*oid));
-                let values = leaves.map(|leaf| self.heap.gather(leaf, at));
+            Command::SendBytes { to, message, units } => {
+                let of_unit = |unit: &Unit| elements::of_unit(*unit, around.program);
+                let values = units.iter().flat_map(of_unit);
+                let values = values.map(|place| self.heap.gather(place, at));
                 let values = values.collect::<Result<_, _>>()?;
                 self.send(to, message, values, false, around);
             }
-            Command::SendChanges {
-                to,
-                message,
-                objects,
-            } => {
-                let leaves = objects.iter().flat_map(|oid| around.program.leaves(*oid));
-                let values = leaves.map(|leaf| self.heap.diff(leaf, at));
-                let values = values.collect::<Result<_, _>>()?;
+            Command::SendChanges { to, message, units } => {
+                let mut values = Vec::new();
+                for unit in units {
+                    for place in elements::of_unit(unit, around.program) {
+                        // Elements have no pre-images: those that are writable are written.
+                        values.push(match unit {
+                            Unit::Object(_) => self.heap.diff(place, at)?,
+                            Unit::Block(_) if self.heap.is_writable(place) => {
+                                self.heap.gather(place, at)?
+                            }
+                            Unit::Block(_) => WriteId::UNCHANGED,
+                        });
+                    }
+                }
                 self.send(to, message, values, false, around);
             }
             Command::MergeNext(oid) => {

@@ -67,6 +67,10 @@ impl Node {
             },
             Some(Op::ReadPart(part)) => match self.all_readable(part, around.program) {
                 true => return self.access(around),
+                false if self.keeps_blocks(around.program) => (
+                    (Shared, Some(Wait::Object)),
+                    self.next_of_blocks(part, false, true, around.program),
+                ),
                 false => (
                     (Shared, Some(Wait::Object)),
                     Some(part.read(around.program.coherence)),
@@ -75,6 +79,10 @@ impl Node {
             Some(Op::WritePart(part)) if self.all_writable(part, around.program) => {
                 return self.access(around);
             }
+            Some(Op::WritePart(part)) if self.keeps_blocks(around.program) => (
+                (Exclusive, Some(Wait::Object)),
+                self.next_of_blocks(part, true, true, around.program),
+            ),
             Some(Op::WritePart(part)) => match self.all_readable(part, around.program) {
                 true => ((Exclusive, None), Some(part.write(site))),
                 false => (
@@ -289,6 +297,13 @@ impl Node {
                 let fault = write_fault(object, self.site(), around.program);
                 self.call(Some(fault), around)
             }
+            Some(Op::ReadPart(part) | Op::WritePart(part))
+                if self.keeps_blocks(around.program)
+                    && let Some(event) = self.rest_of_blocks(part, around.program) =>
+            {
+                self.phase = Phase::Call(self.presence(), Some(Wait::Object));
+                self.call(Some(event), around)
+            }
             Some(Op::WritePart(part)) if !self.all_writable(part, around.program) => {
                 self.call(Some(part.write(self.site())), around)
             }
@@ -321,6 +336,12 @@ impl Node {
                 Ok(())
             }
         }
+    }
+
+    /// What the worker's access to elements still needs, where blocks are units.
+    fn rest_of_blocks(&self, part: Part, program: &Program) -> Option<Event> {
+        let to_write = matches!(self.next(program), Some(Op::WritePart(_)));
+        self.next_of_blocks(part, to_write, false, program)
     }
 
     /// The wait of a worker that makes an object writable, if its protocol says when it may.

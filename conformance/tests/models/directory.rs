@@ -1,11 +1,13 @@
 //! The directory protocol, a member that dhole brings: every run of small programs, litmus tests,
 //! planted mistakes, and exact costs.
 
+use apps::sor;
 use conformance::model::Fault;
-use conformance::{OnThreads, Under, seeds};
+use conformance::oracle::{End, Size, execute, expected, generate};
+use conformance::{OnThreads, Simulated, Under, seeds};
 use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, Version};
 use dhole::sim::Settings;
-use dhole::{Coherence, Config, Lock, Result, Worker};
+use dhole::{Array2, Coherence, Config, Lock, Result, Rows, Worker};
 use dhole_protocol::WorkerIs;
 use dhole_protocol::built_in::Directory;
 
@@ -185,4 +187,69 @@ fn readers_keep_their_copies_until_the_owner_writes_again() {
     // Three nodes read three times, and are told two times in between that their copies are
     // outdated.
     assert_eq!(messages, 3 * 3 * 2 + 2 * 3 * 2);
+}
+
+#[test]
+fn random_programs_under_the_directory_protocol_are_as_if_sequential() {
+    for seed in seeds(0..1_000) {
+        let mut program = generate(seed, Size::default());
+        for phase in &mut program.phases {
+            // Every third switch is one to the protocol, of objects, rows and arrays.
+            if let End::Switch(to @ Coherence::Lazy) = &mut phase.end {
+                *to = Directory::coherence();
+            }
+        }
+        let wanted = expected(&program).expect("generated programs have no race");
+        let simulated = Under(Simulated::default(), Directory::coherence());
+        let got = execute(&program, &simulated, seed);
+        assert_eq!(got.as_ref(), Ok(&wanted), "DHOLE_SEED={seed}");
+        if seed % 10 == 0 {
+            let threads = Under(OnThreads, Directory::coherence());
+            let got = execute(&program, &threads, seed);
+            assert_eq!(got.as_ref(), Ok(&wanted), "on threads, DHOLE_SEED={seed}");
+        }
+    }
+}
+
+/// The messages of the directory protocol while SOR finds its grid.
+fn sor_sends<L: sor::Layout>(nodes: usize, steps: usize) -> u64 {
+    let problem = sor::Problem {
+        rows: 32,
+        columns: 63,
+        steps,
+        seed: 3,
+        omega: 1.5,
+        setup_measured: false,
+        edges_first: false,
+    };
+    let alone = sor::sequential::run(problem, |_| ());
+    let config = Config::nodes(nodes).coherence(Directory::coherence());
+    let run = config.simulate(Settings::fixed_cost(nodes), |w| {
+        sor::shared::run::<L>(w, &problem, Some(&alone.grid), |_| ())
+    });
+    let run = run.expect("a sound program");
+    assert_eq!(run.value.max_error, Some(0.0), "on {nodes} nodes");
+    let sent = run.report.total().by_protocol;
+    sent.get("directory").map_or(0, |sent| sent.messages)
+}
+
+#[test]
+fn sor_sends_what_its_boundaries_need() {
+    let nodes = [1, 2, 4];
+    let sent = nodes.map(|nodes| sor_sends::<Rows<f64>>(nodes, 6));
+    assert_eq!(sent, [0, 280, 694]);
+    // A step writes each row at a boundary twice, and each neighbour reads it twice. Node 0 is the
+    // directory of all rows, so what it writes or reads there takes 4 or 5 messages, and 7 if it
+    // has no part in it.
+    let more = nodes.map(|nodes| sor_sends::<Rows<f64>>(nodes, 7));
+    let a_step = [0, 2 * (4 + 5), 2 * (4 + 5 + 4 * 7)];
+    let sums: Vec<u64> = sent
+        .iter()
+        .zip(a_step)
+        .map(|(sent, step)| sent + step)
+        .collect();
+    assert_eq!(more, sums[..]);
+    // An array has several rows in a block.
+    let sent = nodes.map(|nodes| sor_sends::<Array2<f64>>(nodes, 6));
+    assert_eq!(sent, [0, 131, 460]);
 }

@@ -30,3 +30,14 @@ fn mistakes_of_a_protocol_with_notices_are_found() {
     dhole_check::hunt::<Announcing<HASTY>>(2, Fault::Presence).assert_shows(Fault::Presence);
     dhole_check::hunt::<Announcing<CLAIMS>>(2, Fault::StaleRead).assert_shows(Fault::StaleRead);
 }
+
+#[test]
+fn an_array_under_a_protocol_with_one_writer_is_an_error() {
+    let error = dhole::Config::nodes(2).run(|w| {
+        w.under(Announcing::<NONE>::coherence())
+            .alloc_array::<u32>(8);
+        Ok(())
+    });
+    let said = error.unwrap_err().to_string();
+    assert!(said.contains("an array under announcing"), "{said}");
+}

@@ -115,7 +115,8 @@ impl<T> Array<T> {
     }
 
     /// Elements in a block. Elements without bytes, or of more than a page, do not compile.
-    pub(crate) const PER_BLOCK: u64 = match per_block(size_of::<T>()) {
+    #[doc(hidden)]
+    pub const PER_BLOCK: u64 = match per_block(size_of::<T>()) {
         Some(elements) => elements,
         None => panic!("{}", TOO_LARGE),
     };

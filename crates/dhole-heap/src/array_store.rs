@@ -669,6 +669,24 @@ impl HeapMut<'_> {
         unsafe { self.heap.extents.read.find(elements).is_some() }
     }
 
+    /// As [`has_elements`](HeapMut::has_elements), also of what came in this call and can be read
+    /// when it returns.
+    pub fn gets_elements(&self, elements: Elements) -> bool {
+        let (range, pending) = (elements.range(), &self.heap.pending_elements);
+        let has_all = |other: &Elements| {
+            let theirs = other.range();
+            let is_within = theirs.start <= range.start && range.end <= theirs.end;
+            other.array == elements.array && is_within
+        };
+        self.has_elements(elements) || pending.iter().any(has_all)
+    }
+
+    /// Those of these elements that may be written here, range by range.
+    pub fn writable_of(&self, elements: Elements) -> Vec<Elements> {
+        // SAFETY: whoever has the heap has the node lock.
+        unsafe { self.heap.extents.write.parts(elements) }
+    }
+
     /// Whether all these elements may be written here.
     pub fn may_write_elements(&self, elements: Elements) -> bool {
         // SAFETY: whoever has the heap has the node lock.

@@ -108,7 +108,8 @@ impl ArrayBinding {
         }
     }
 
-    pub(crate) fn per_block(&self) -> u64 {
+    /// Elements of each block but the last.
+    pub fn per_block(&self) -> u64 {
         per_block(self.info.size).expect("allocation tests the size of elements")
     }
 }

@@ -42,6 +42,21 @@ impl Extents {
             .then_some(extent.base)
     }
 
+    /// Those of `elements` that may be touched, range by range.
+    ///
+    /// # Safety
+    /// As [`find`](Extents::find).
+    pub(crate) unsafe fn parts(&self, elements: Elements) -> Vec<Elements> {
+        // SAFETY: as in `find`.
+        let arrays = unsafe { &*self.arrays.get() };
+        let extent = arrays.get(&elements.array).into_iter();
+        let ranges = extent.flat_map(|extent| extent.elements.of(elements.range()));
+        let ranges = ranges.filter(|(_, may)| *may);
+        ranges
+            .map(|(range, _)| Elements::new(elements.array, range))
+            .collect()
+    }
+
     /// Whether any of `elements` may be touched.
     ///
     /// # Safety

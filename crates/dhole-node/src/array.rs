@@ -7,8 +7,8 @@ use dhole_heap::{
 };
 use dhole_model::{Coherence, Elements, NodeId};
 use dhole_protocol::{
-    ArrayCommand, ArrayEvent, Event, Message, ProtocolError, SentElements, UnreadElements,
-    WantedElements,
+    ArrayBlocks, ArrayCommand, ArrayEvent, BlockAccess, BlockEvent, Event, Message, ProtocolError,
+    SentElements, UnreadElements, WantedElements,
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -34,14 +34,15 @@ impl Worker<'_> {
         len: usize,
     ) -> Array<T> {
         self.must_keep_arrays(coherence, Location::caller().into());
-        let blocks = Array::<T>::blocks(len as u64) as usize;
+        let (blocks, node) = (Array::<T>::blocks(len as u64) as usize, self.node());
         self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap| {
             let array = heap.alloc_array(len as u64)?;
-            let at_home = coherence == Coherence::Home && len > 0;
-            if at_home {
+            let has_home = coherence == Coherence::Home || coherence.member().is_some();
+            let is_stored = has_home && len > 0;
+            if is_stored {
                 heap.store_array(array)?;
             }
-            Ok((array, at_home.then(|| allocated(array, coherence))))
+            Ok((array, is_stored.then(|| allocated(array, coherence, node))))
         })
     }
 
@@ -90,7 +91,7 @@ impl Worker<'_> {
             let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
             machine.computes(node, false);
             let array = array?;
-            let stored = (len > 0).then(|| allocated(array, coherence));
+            let stored = (len > 0).then(|| allocated(array, coherence, node));
             Ok((array, stored))
         })
     }
@@ -109,8 +110,12 @@ impl Worker<'_> {
         let creators = creators.collect::<Result<SmallVec<[NodeId; 1]>, _>>()?;
         let called = self.shared(named.site, |link, call| {
             let mut all = SmallVec::new();
+            let mut of_blocks = SmallVec::<[_; 1]>::new();
             for (miss, creator) in absent.iter().zip(creators) {
                 match bind(call, miss, creator) {
+                    Ok(unread) if link.keeps_blocks(call, &unread) => {
+                        of_blocks.push((miss, unread))
+                    }
                     Ok(unread) => all.push(unread),
                     Err(clash) => {
                         named = miss;
@@ -118,8 +123,13 @@ impl Worker<'_> {
                     }
                 }
             }
-            link.awaits(named);
-            link.and_wait(call, Event::Array(ArrayEvent::Read(all)))?;
+            if !all.is_empty() {
+                link.awaits(named);
+                link.and_wait(call, Event::Array(ArrayEvent::Read(all)))?;
+            }
+            for (miss, unread) in &of_blocks {
+                link.bring_blocks(call, miss, unread, false)?;
+            }
             link.within_memory(call).map(Ok)
         });
         self.accessed(named, called)
@@ -137,6 +147,9 @@ impl Worker<'_> {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
             };
+            if link.keeps_blocks(call, &unread) {
+                return link.bring_blocks(call, miss, &unread, true).map(Ok);
+            }
             if !call.split().0.has_elements(miss.elements) {
                 let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
                 link.awaits(miss);
@@ -164,14 +177,22 @@ impl Worker<'_> {
         let (creator, elements) = (self.creator(miss.into())?, miss.elements);
         let called = self.exclusive(miss.site, |link, call| {
             call.split().1.faulted = false;
-            let coherence = match bind(call, miss, creator) {
-                Ok(unread) => unread.coherence,
+            let unread = match bind(call, miss, creator) {
+                Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
             };
-            // Requests that waited are answered first, from what is here now.
-            link.local(call, None)?;
+            let (coherence, by_blocks) = (unread.coherence, link.keeps_blocks(call, &unread));
+            match by_blocks {
+                // A block is written as a whole.
+                true => link.bring_blocks(call, miss, &unread, true)?,
+                // Requests that waited are answered first, from what is here now.
+                false => link.local(call, None)?,
+            }
             let written = call.split().0.overwrite_elements(elements, values);
             written.map_err(|refused| not_stored(elements, &refused))?;
+            if by_blocks {
+                return Ok(Ok(()));
+            }
             let event = Event::Array(ArrayEvent::Overwrite {
                 elements,
                 creator,
@@ -185,9 +206,24 @@ impl Worker<'_> {
     }
 }
 
-/// A new array of which all elements are stored here.
-fn allocated<T>(array: Array<T>, coherence: Coherence) -> Event {
-    let elements = Elements::new(array.oid(), 0..array.len() as u64);
+/// A new array of which all elements are stored here, on the node that allocated it.
+fn allocated<T>(array: Array<T>, coherence: Coherence, creator: NodeId) -> Event {
+    let len = array.len() as u64;
+    if coherence.member().is_some() {
+        let (array, per_block) = (array.oid(), Array::<T>::PER_BLOCK);
+        return Event::Array(ArrayEvent::Blocks(BlockEvent {
+            blocks: ArrayBlocks {
+                array,
+                len,
+                per_block,
+            },
+            creator,
+            coherence,
+            needs: None,
+            what: BlockAccess::Allocated,
+        }));
+    }
+    let elements = Elements::new(array.oid(), 0..len);
     Event::Array(ArrayEvent::Allocated {
         elements,
         coherence,
@@ -264,16 +300,18 @@ impl State {
                 let before = u64::from(std::mem::take(&mut self.faulted));
                 step.out.work().object_faults += pages.saturating_sub(before);
                 let made = step.heap.make_elements_writable(elements);
-                must(made, "a writer is in a call with `&mut w`");
+                made.map_err(|refused| not_stored(elements, &refused))?;
             }
             ArrayCommand::MakeClean(elements) => {
                 let made = step.heap.make_elements_clean(elements);
-                must(made, "a releaser is in a call with `&mut w`");
+                made.map_err(|refused| not_stored(elements, &refused))?;
             }
             ArrayCommand::Free(ids) => {
                 let made = step.heap.free_array(ids);
                 must(made, "who frees or hears of it is in a call with `&mut w`");
             }
+            ArrayCommand::Skip(elements) => State::skip_elements(elements, step)?,
+            ArrayCommand::MergeNext(block) => State::merge_next_block(block, step)?,
             command => self.carry_out_array_family(command, step)?,
         }
         Ok(())

@@ -124,7 +124,7 @@ impl State {
 }
 
 /// Appends the bytes of elements; how many.
-fn gather(
+pub(crate) fn gather(
     elements: Elements,
     payload: &mut Payload,
     step: &mut Step<'_, '_>,

@@ -1,12 +1,15 @@
 //! Whole arrays: freed, or kept by another protocol from one phase to the next.
 
-use dhole_heap::ArrayMiss;
+use dhole_heap::{ArrayMiss, MonitorCall};
 use dhole_model::Coherence;
-use dhole_protocol::{ArrayEvent, Event};
+use dhole_protocol::{ArrayEvent, BlockAccess, BlockEvent, Event, UnreadElements};
+use smallvec::smallvec;
 
 use crate::array::bind;
+use crate::blocks::blocks_of;
 use crate::error::{AccessError, Result};
-use crate::worker::Worker;
+use crate::node::State;
+use crate::worker::{Failure, Link, Worker};
 
 impl Worker<'_> {
     /// Tests that all elements of an array are named.
@@ -59,34 +62,66 @@ impl Worker<'_> {
     pub(crate) fn switch_array(&mut self, miss: &ArrayMiss, to: Coherence) -> Result<()> {
         self.must_be_whole("switching", miss)?;
         self.may_keep_arrays(to, miss.call_site())?;
-        let (array, site) = (miss.elements, miss.call_site());
+        let site = miss.call_site();
         let creator = self.creator(miss.into())?;
         let called = self.exclusive(site, |link, call| {
             let unread = match bind(call, miss, creator) {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
             };
-            let event = Event::SwitchArray {
-                array,
-                creator,
-                zero_ok: unread.zero_ok,
-                to,
-                site,
-            };
-            link.and_wait(call, event)?;
-            call.split().1.counting.all.barriers += 1;
-            let event = Event::Array(ArrayEvent::Switched {
-                array,
-                creator,
-                allocated: unread.coherence,
-                to,
-            });
-            link.local(call, Some(event)).map(Ok)
+            if to.member().is_some() && !link.keeps_blocks(call, &unread) {
+                // A block has one copy at first, and its elements had several writers.
+                link.switch_array(call, miss, &unread, Coherence::Lazy)?;
+                if creator == link.node.id {
+                    link.awaits(miss);
+                    link.and_wait(call, Event::Array(ArrayEvent::Read(smallvec![unread])))?;
+                    link.within_memory(call)?;
+                }
+            }
+            link.switch_array(call, miss, &unread, to).map(Ok)
         });
         match called {
             Ok(Ok(())) => Ok(()),
             Ok(clash) => Ok(self.accessed(miss, Ok(clash))?),
             Err(failure) => Err(self.link.sync_error(*failure, site).into()),
         }
+    }
+}
+
+impl Link<'_> {
+    /// Meets all nodes, and lets an array change protocol.
+    fn switch_array(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        miss: &ArrayMiss,
+        unread: &UnreadElements,
+        to: Coherence,
+    ) -> Result<(), Box<Failure>> {
+        let (array, creator, allocated) = (miss.elements, unread.creator, unread.coherence);
+        let event = Event::SwitchArray {
+            array,
+            creator,
+            zero_ok: unread.zero_ok,
+            to,
+            site: miss.call_site(),
+        };
+        self.and_wait(call, event)?;
+        call.split().1.counting.all.barriers += 1;
+        let event = match self.keeps_blocks(call, unread) || to.member().is_some() {
+            true => ArrayEvent::Blocks(BlockEvent {
+                blocks: blocks_of(call, miss)?,
+                creator,
+                coherence: allocated,
+                needs: None,
+                what: BlockAccess::Switched(to),
+            }),
+            false => ArrayEvent::Switched {
+                array,
+                creator,
+                allocated,
+                to,
+            },
+        };
+        self.local(call, Some(Event::Array(event)))
     }
 }

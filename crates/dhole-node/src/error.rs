@@ -37,8 +37,8 @@ pub struct MixedProtocols {
 /// A protocol that the program brings was chosen for what such protocols cannot do yet.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "{what} under {protocol} on {node} at {site}: a protocol that the program brings keeps \
-     objects consistent, one by one, in a run that ends when a node is lost"
+    "{what} under {protocol} on {node} at {site}: a protocol that the program brings keeps nothing \
+     consistent in a run that survives the loss of nodes, and arrays only if it has several writers"
 )]
 pub struct ProtocolLacks {
     /// The protocol.

@@ -50,6 +50,7 @@ mod annexed;
 mod array;
 mod array_family;
 mod array_phases;
+mod blocks;
 mod collective;
 mod collective_error;
 mod collective_values;

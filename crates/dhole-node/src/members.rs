@@ -1,8 +1,10 @@
 //! Commands of the protocols that the program brings.
 
 use dhole_model::{NodeId, Oid};
-use dhole_protocol::{Command, Event, Message, ProtocolError};
+use dhole_protocol::{Command, Event, Message, ProtocolError, Unit};
 
+use crate::array_family::gather;
+use crate::blocks;
 use crate::node::State;
 use crate::step::{Step, not_stored};
 
@@ -17,16 +19,12 @@ impl State {
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         match command {
-            Command::SendBytes {
-                to,
-                message,
-                objects,
-            } => self.send_bytes_of(to, message, &objects, step),
-            Command::SendChanges {
-                to,
-                message,
-                objects,
-            } => self.send_changes_of(to, message, &objects, step),
+            Command::SendBytes { to, message, units } => {
+                self.send_bytes_of(to, message, &units, step)
+            }
+            Command::SendChanges { to, message, units } => {
+                self.send_changes_of(to, message, &units, step)
+            }
             Command::MergeNext(oid) => State::merge_next(oid, step),
             Command::DeliverAgain { from, message } => {
                 self.keep_message(from, message, step);
@@ -36,40 +34,50 @@ impl State {
         }
     }
 
-    /// Gathers the bytes of objects and sends them behind a message.
+    /// Gathers the bytes of units and sends them behind a message.
     fn send_bytes_of(
         &mut self,
         to: NodeId,
         message: Message,
-        objects: &[Oid],
+        units: &[Unit],
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let mut payload = step.pool.take();
-        for oid in objects {
-            let gathered = step.heap.gather(*oid, payload.buffer());
-            gathered.map_err(|refused| not_stored(*oid, &refused))?;
+        for unit in units {
+            match *unit {
+                Unit::Object(oid) => {
+                    let gathered = step.heap.gather(oid, payload.buffer());
+                    gathered.map_err(|refused| not_stored(oid, &refused))?;
+                }
+                Unit::Block(block) => _ = gather(block, &mut payload, step)?,
+            }
         }
         self.send(to, message, payload, step.out);
         Ok(())
     }
 
-    /// Gathers what the worker has changed in objects and sends it behind a message.
+    /// Gathers what the worker has changed in units and sends it behind a message.
     fn send_changes_of(
         &mut self,
         to: NodeId,
         message: Message,
-        objects: &[Oid],
+        units: &[Unit],
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let (mut payload, mut diff) = (step.pool.take(), step.pool.take());
-        for oid in objects {
+        for unit in units {
             diff.buffer().clear();
-            let gathered = step.heap.gather_diff(*oid, diff.buffer());
-            gathered.map_err(|refused| not_stored(*oid, &refused))?;
+            match *unit {
+                Unit::Object(oid) => {
+                    let gathered = step.heap.gather_diff(oid, diff.buffer());
+                    gathered.map_err(|refused| not_stored(oid, &refused))?;
+                }
+                Unit::Block(block) => blocks::gather_changes(block, &mut diff, step)?,
+            }
             payload.extend(&(diff.len() as u64).to_le_bytes());
             payload.extend(&diff);
         }
-        self.counting.all.diffs += objects.len() as u64;
+        self.counting.all.diffs += units.len() as u64;
         self.counting.all.diff_bytes += payload.len() as u64;
         step.pool.give_back(diff);
         self.send(to, message, payload, step.out);
@@ -80,8 +88,7 @@ impl State {
     fn merge_next(oid: Oid, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         let from = step.from;
         let bytes = State::next_bytes(step, from, LENGTH)?;
-        let bytes = bytes.try_into().map_or(0, u64::from_le_bytes);
-        let diff = State::next_bytes(step, from, bytes)?;
+        let diff = State::next_bytes(step, from, blocks::number(bytes))?;
         if step.heap.is_freed(oid) {
             return Ok(());
         }

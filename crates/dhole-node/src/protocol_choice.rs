@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use dhole_heap::{Array, Array2, Name, Names, Own, Ref, Refs, Rows, Scalar, Share};
 use dhole_model::{CallSite, Coherence, OidRange};
-use dhole_protocol::{Event, ProtocolError, Unread};
+use dhole_protocol::{Event, ProtocolError, Unread, keeps_arrays};
 
 use crate::error::{Error, ProtocolLacks, Result};
 use crate::worker::{Failure, Worker};
@@ -37,8 +37,8 @@ impl<'id> Worker<'id> {
     /// [`AccessError::Freed`](crate::AccessError) for what this node knows as freed; an error
     /// of the program when `what` names objects that do not follow on each other, or several
     /// arrays; [`AccessError::PartOfArray`](crate::AccessError) for some elements of one;
-    /// [`ProtocolLacks`](crate::ProtocolLacks) for an array, or in a run that survives the loss of
-    /// nodes, where `to` is a protocol that the program brings;
+    /// [`ProtocolLacks`](crate::ProtocolLacks) where `to` is a protocol that the program brings: in
+    /// a run that survives the loss of nodes, and for an array unless it has several writers;
     /// [`SyncError::Deadlock`](crate::SyncError), on every node, with what each of them switches
     /// and where, when they do not agree; otherwise as [`barrier`](Worker::barrier).
     #[track_caller]
@@ -127,9 +127,9 @@ impl Worker<'_> {
         under: Coherence,
         site: CallSite,
     ) -> Result<(), ProtocolLacks> {
-        match under.member() {
-            Some(_) => Err(self.lacks("an array", under, site)),
-            None => Ok(()),
+        match keeps_arrays(under) {
+            true => self.may_keep_objects(under, site),
+            false => Err(self.lacks("an array", under, site)),
         }
     }
 
@@ -153,8 +153,8 @@ impl Worker<'_> {
 /// Every allocation here fails as its model in [`Worker`]; and with
 /// [`MixedProtocols`](crate::MixedProtocols), as [`Error::Mixed`], where the protocol or the run's
 /// is TreadMarks and the other one is not; and with [`ProtocolLacks`](crate::ProtocolLacks), as
-/// [`Error::Lacks`], for an array under a protocol that the program brings, and for anything under
-/// one in a run that survives the loss of nodes.
+/// [`Error::Lacks`], for an array under a protocol that the program brings and that has one writer
+/// at a time, and for anything under one in a run that survives the loss of nodes.
 impl Under<'_, '_> {
     /// As [`Worker::alloc`].
     #[track_caller]

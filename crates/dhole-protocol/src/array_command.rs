@@ -7,6 +7,7 @@ use dhole_wire::Wire;
 use smallvec::SmallVec;
 
 use crate::FlushedAt;
+use crate::array_blocks::BlockEvent;
 
 /// Elements of an array that the worker is to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -64,6 +65,8 @@ pub enum ArrayEvent {
         /// How it is kept consistent from now on.
         to: Coherence,
     },
+    /// It does something with an array whose blocks are units.
+    Blocks(BlockEvent),
     /// It frees an array.
     Free {
         /// The ids of its blocks, and those behind them that never name one.
@@ -181,4 +184,9 @@ pub enum ArrayCommand {
     },
     /// Forget an array, which was freed.
     Free(OidRange),
+    /// Take the next elements' bytes out of the payload and forget them.
+    Skip(Elements),
+    /// Take what the worker of another node has written of a block out of the payload, and put it
+    /// in the place of those elements.
+    MergeNext(Elements),
 }

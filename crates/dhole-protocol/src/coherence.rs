@@ -8,6 +8,7 @@
 mod aggregation;
 mod along;
 mod arrays;
+mod blocks;
 pub mod built_in;
 mod deferred;
 mod ending;
@@ -21,8 +22,9 @@ mod invalidation_acks;
 pub(crate) mod kind;
 mod lazy;
 pub(crate) mod member;
+mod member_arrays;
 mod member_events;
-mod members;
+pub(crate) mod members;
 mod notice_check;
 mod object_table;
 mod one_sided;
@@ -48,6 +50,7 @@ use crate::sync::intervals::Intervals;
 use crate::sync::notice_delta::Record;
 use crate::{Interval, WriteNotices};
 use arrays::Arrays;
+use blocks::BlockTable;
 use fetching::Fetching;
 use home::Home;
 use lazy::Lazy;
@@ -74,6 +77,8 @@ pub(crate) struct Protocols {
     pub treadmarks: TreadMarks,
     /// The protocols that the program brings.
     pub(crate) members: Members,
+    /// The arrays that they keep consistent.
+    pub(crate) blocks: BlockTable,
     pub races: RaceFinder,
     /// Pushes of older versions are of no use: something has changed protocol since.
     pub(crate) pushes_from: u64,
@@ -94,6 +99,7 @@ impl Protocols {
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
             members: Members::default(),
+            blocks: BlockTable::default(),
             races: RaceFinder::new(me, races),
             pushes_from: 0,
             most_heard: limits.most_heard,
@@ -204,6 +210,15 @@ impl Protocols {
         if matches!(event, ArrayEvent::Switched { .. }) {
             // As where objects are switched.
             self.pushes_from = self.intervals.lamport() + 1;
+        }
+        let freed = match event {
+            ArrayEvent::Blocks(event) => return self.block_event(event, out),
+            ArrayEvent::Free { ids, .. } => Some(ids),
+            _ => None,
+        };
+        if let Some(ids) = freed {
+            self.arrays.check_not_freed(ids.first)?;
+            self.blocks_freed(ids);
         }
         let time = (&mut self.races, self.intervals.time());
         let seen = self.arrays.step(event, time, out)?;

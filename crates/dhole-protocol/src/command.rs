@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 use smallvec::SmallVec;
 
+use crate::array_blocks::Unit;
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
@@ -368,24 +369,26 @@ pub enum Command {
     Pages(PageCommand),
     /// An interval that wrote something has ended.
     IntervalEnded,
-    /// Gather the bytes of objects and send them behind the message of a member.
+    /// Gather the bytes of units and send them behind the message of a member.
     SendBytes {
         /// The receiver.
         to: NodeId,
         /// The message.
         message: Message,
-        /// The objects.
-        objects: SmallVec<[Oid; 1]>,
+        /// The units.
+        units: SmallVec<[Unit; 1]>,
     },
-    /// Send what the worker has changed in objects, against their pre-images, behind the message of
-    /// a member: of each object the number of bytes, eight of them, and the differences.
+    /// Send what the worker has changed in units behind the message of a member: of each unit the
+    /// number of bytes, eight of them, and the changes. Of an object these are the differences
+    /// against its pre-image. Of a block they are its writable elements: of each range of them the
+    /// first and the number, eight bytes each, and the elements' bytes.
     SendChanges {
         /// The receiver.
         to: NodeId,
         /// The message.
         message: Message,
-        /// The objects.
-        objects: SmallVec<[Oid; 1]>,
+        /// The units.
+        units: SmallVec<[Unit; 1]>,
     },
     /// Take the next differences out of the payload, and change the object by them.
     MergeNext(Oid),

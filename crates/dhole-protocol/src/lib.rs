@@ -43,6 +43,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod array_blocks;
 mod array_command;
 mod coherence;
 mod collective_call;
@@ -67,6 +68,7 @@ mod waiting;
 
 pub use dhole_group as group;
 
+pub use array_blocks::{ArrayBlocks, BlockAccess, BlockEvent, Needs, Unit};
 pub use array_command::{
     ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
     WantedElements,
@@ -74,6 +76,7 @@ pub use array_command::{
 pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
 pub use coherence::member::{CoherenceProtocol, Context};
+pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
 pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};

@@ -4,6 +4,7 @@ use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, PageId, VectorTime
 
 use smallvec::SmallVec;
 
+use crate::array_command::ArrayEvent;
 use crate::coherence::kind::Flush;
 use crate::coherence::switch::has_one_copy;
 use crate::coherence::{Protocols, built_in};
@@ -24,6 +25,7 @@ use crate::{Changed, LockId, Message, Races, SyncObject, WaitingFor};
 
 mod along;
 mod barrier;
+mod blocks;
 mod collective;
 mod misses;
 mod one_sided;
@@ -119,6 +121,15 @@ impl Protocol {
         self.check_arrival(&event)?;
         if !matches!(event, Event::Deliver { .. }) {
             self.coherence.members.worker_goes_on();
+        }
+        if !matches!(
+            event,
+            Event::Deliver { .. }
+                | Event::DeliverAgain { .. }
+                | Event::Serve
+                | Event::Array(ArrayEvent::Blocks(_))
+        ) {
+            self.coherence.members.call_is_over();
         }
         match event {
             Event::Allocated { range, coherence } => {

@@ -1,5 +1,7 @@
 //! Programs over the elements of one array.
 
+use dhole_model::Coherence;
+
 use crate::model::Op::{self, *};
 use crate::model::programs::locked;
 use crate::model::{Part, Program};
@@ -48,4 +50,26 @@ pub fn parts_beside_an_object() -> Program {
     Program::new("parts beside an object", nodes)
         .objects(&[1])
         .elements(2)
+}
+
+/// Node 0 writes the elements in the middle of an array of four, and the next one those beside them
+/// at once; then all read all of them.
+pub fn parts_of_two_blocks(nodes: usize) -> Program {
+    let all = [Barrier, ReadPart(Part(0, 4))];
+    let zero = [&[WritePart(Part(1, 3))][..], &all].concat();
+    let one = [&[WritePart(Part(0, 1)), WritePart(Part(3, 4))][..], &all].concat();
+    let two = all.to_vec();
+    let all_nodes = [zero, one, two].into_iter().take(nodes).collect();
+    Program::new("parts of two blocks", all_nodes).elements(4)
+}
+
+/// An array whose elements two nodes have written changes protocol, as in the engine: node 0 gets
+/// all elements under the lazy one in between, for the new one may keep blocks consistent.
+pub fn parts_change_protocol(to: Coherence) -> Program {
+    let all = ReadPart(Part(0, 3));
+    let before = |part| vec![WritePart(part), SwitchArray(Coherence::Lazy)];
+    let after = |part| vec![SwitchArray(to), all, Barrier, WritePart(part), Barrier, all];
+    let zero = [before(Part(0, 1)), vec![all], after(Part(1, 3))].concat();
+    let one = [before(Part(1, 3)), after(Part(0, 1))].concat();
+    Program::new("parts change protocol", vec![zero, one]).elements(3)
 }

@@ -79,12 +79,12 @@ struct Request {
 
 impl ArrayTable {
     /// How an array is kept consistent, which this node may meet for the first time.
-    fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
+    pub fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
         let state = self.arrays.get_or_default(array);
         *state.coherence.get_or_insert(allocated)
     }
 
-    fn coherence(&self, array: Oid) -> Option<Coherence> {
+    pub fn coherence(&self, array: Oid) -> Option<Coherence> {
         self.arrays.get(&array).and_then(|state| state.coherence)
     }
 
@@ -182,6 +182,9 @@ impl Arrays {
                 allocated,
                 to,
             } => self.switch(array, creator, [allocated, to], out),
+            ArrayEvent::Blocks(event) => {
+                unreachable!("{event:?} is of a member, which keeps no elements consistent")
+            }
             ArrayEvent::Free { ids, site } => {
                 let site = races.site(site);
                 self.free(ids, site, races, out)?
@@ -373,7 +376,8 @@ impl Arrays {
             round,
             wanted,
         };
-        if worker == WorkerIs::Computing && self.must_wait(&request) {
+        let waits = worker == WorkerIs::Computing && self.must_wait(&request);
+        if waits || self.leaves_a_member(&request) {
             let what = "a second fetch while its first one is open";
             return defer(&mut self.deferred, request, |it| it.from, what, out);
         }
@@ -388,10 +392,25 @@ impl Arrays {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.home.serve(worker, &self.table, at, out);
+        let mut leaving = VecDeque::new();
         while let Some(request) = self.deferred.pop_front() {
-            self.reply(&request, out)?;
+            match self.leaves_a_member(&request) {
+                true => leaving.push_back(request),
+                false => self.reply(&request, out)?,
+            }
         }
+        self.deferred = leaving;
         Ok(())
+    }
+
+    /// Whether elements are asked for that this node knows as parts of blocks: their asker has left
+    /// the barrier first at which the array changed protocol.
+    fn leaves_a_member(&self, request: &Request) -> bool {
+        let mut wanted = request.wanted.iter();
+        wanted.any(|wanted| {
+            let known = self.table.coherence(wanted.elements.array);
+            known.is_some_and(|coherence| coherence.member().is_some())
+        })
     }
 
     /// Whether requests wait for the worker.

@@ -75,6 +75,7 @@ impl Protocols {
             home,
             races: finder,
             members,
+            blocks,
             ..
         } = self;
         let gone = objects.free(&interval.freed, |oid, object| {
@@ -95,6 +96,7 @@ impl Protocols {
         for range in &interval.freed {
             // A push may have come of an object of which nothing else is known.
             update.freed(*range, out);
+            blocks.forget(*range);
             races += self.arrays.notice_freed(*range, version, finder, out);
         }
         out.extend(interval.freed.iter().copied().map(Command::Free));

@@ -2,8 +2,8 @@
 //!
 //! A [`CoherenceProtocol`] is one node's part of a protocol: a pure state machine, as those that
 //! dhole brings. The runtime tells it what happens to the *units* that are kept consistent under
-//! it: objects, one by one. It says what is to be done by calling its [`Context`]. It has messages
-//! and notices of its own, which the runtime carries and does not read. Intervals, locks,
+//! it: objects, and blocks of arrays. It says what is to be done by calling its [`Context`]. It has
+//! messages and notices of its own, which the runtime carries and does not read. Intervals, locks,
 //! barriers and the wait-for graph are the same for all protocols.
 //!
 //! The heap refuses what the worker's state forbids. So a protocol with a mistake may give wrong
@@ -26,19 +26,25 @@ use crate::command::WorkerIs;
 pub(crate) use erased::{AnyMember, Make};
 pub(crate) use turn::{Around, Behind, Said, Turn};
 
-/// One node's part of a protocol that keeps objects consistent.
+/// One node's part of a protocol that keeps objects and arrays consistent.
 ///
-/// A unit is an object. `creator` is the node that allocated it. Two nodes that write one unit
+/// A *unit* is an object, or a block of an array: as many elements as fit 4 KiB. A protocol need
+/// not know which. `creator` is the node that allocated it. Two nodes that write one unit
 /// between two synchronisations race, unless the protocol has [several
 /// writers](CoherenceProtocol::SEVERAL_WRITERS).
+///
+/// A call of the worker may need several blocks. The runtime asks for those that cannot be read
+/// here all at once, and then goes through the blocks in their order. A block that it has gone
+/// through stays: a message that would take it away is delivered again at the worker's next call.
 ///
 /// It owns no clock, thread or random number, and depends on no address: the same events in the
 /// same order lead to the same state and the same effects. So its runs can be explored
 /// (`dhole-check`).
 ///
 /// # Limits
-/// Arrays cannot be kept consistent so yet, nor can objects in a run that survives the loss of
-/// nodes: that is an error where they are allocated. Races are not looked for.
+/// Arrays need a protocol that has several writers, for nodes may write different elements of one
+/// block at once. Nothing is kept consistent so in a run that survives the loss of nodes. Either is
+/// an error where it is allocated. Races are not looked for.
 pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// The name in options, counters and reports. No other protocol of the program has it.
     const NAME: &'static str;
@@ -66,7 +72,8 @@ pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     fn read_miss(&mut self, unit: Oid, creator: NodeId, cx: &mut Context<'_, Self>);
 
     /// The worker writes a unit of which its copy is not writable; it had a readable one when it
-    /// began the call. It goes on after [`ready`](Context::ready), now or later.
+    /// began the call. It goes on after [`ready`](Context::ready), now or later. Of a block other
+    /// elements may be writable.
     fn write_fault(&mut self, unit: Oid, cx: &mut Context<'_, Self>);
 
     /// Whether something must be done before the worker synchronises.
@@ -222,7 +229,8 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     }
 
     /// Sends a message to another node, and behind it what the worker has changed in units since
-    /// they became [writable with a twin](Context::make_writable_with_twin).
+    /// they became [writable with a twin](Context::make_writable_with_twin). Of a block these are
+    /// its writable elements, all of which the worker has asked to write.
     pub fn send_changes(&mut self, to: NodeId, message: &P::Message, units: &[Oid]) {
         self.send_behind(to, message, units, Behind::Changes);
     }
@@ -257,13 +265,14 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
         self.turn.invalidate(unit);
     }
 
-    /// Makes the readable copy here writable.
+    /// Makes the readable copy here writable; of a block those elements that the worker's call
+    /// writes.
     pub fn make_writable(&mut self, unit: Oid) {
         self.turn.make_writable(unit, false);
     }
 
-    /// As [`make_writable`](Context::make_writable), and keeps a twin of its bytes as they are now,
-    /// until it is clean again.
+    /// As [`make_writable`](Context::make_writable), and keeps a twin of an object's bytes as they
+    /// are now, until it is clean again. A block needs none.
     pub fn make_writable_with_twin(&mut self, unit: Oid) {
         self.turn.make_writable(unit, true);
     }

@@ -1,5 +1,5 @@
-//! Objects under protocols that the program brings. Their states are the protocols' own: the table
-//! says only which protocol it is, and whether they were freed.
+//! Units under protocols that the program brings. Their states are the protocols' own: the table of
+//! objects says only which protocol it is, and whether they were freed.
 
 use dhole_model::{Coherence, MemberId, NodeId, Oid};
 
@@ -9,7 +9,7 @@ use crate::coherence::member::{AnyMember, Around, Turn};
 use crate::coherence::members::Waited;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::effects::Effects;
-use crate::error::ProtocolError;
+use crate::error::{Freed, ProtocolError};
 
 impl Protocols {
     /// Whether the worker waits before it writes an object: its protocol says when it may.
@@ -35,6 +35,8 @@ impl Protocols {
             worker,
             from,
             objects: &self.objects,
+            blocks: &self.blocks,
+            writes: self.members.writes,
         };
         self.members.take(around, out, event)
     }
@@ -146,6 +148,7 @@ impl Protocols {
             return;
         }
         let gone = self.members.settle();
+        let gone = gone.map(|unit| Freed::known_only(self.blocks.named(unit)));
         match self.fetching.gone.take().or(gone) {
             None => fx.done(),
             Some(gone) => fx.commands().push(Command::Gone(gone)),

@@ -2,13 +2,14 @@
 
 use std::hash::{Hash, Hasher};
 
-use dhole_model::{MemberId, NodeId, Oid, Version};
+use dhole_model::{Coherence, Elements, MemberId, NodeId, Oid, Version};
 
 use smallvec::SmallVec;
 
+use crate::coherence::blocks::Kept;
 use crate::coherence::member::{AnyMember, Around, Make, Said, Turn};
 use crate::command::{Command, Commands, WorkerIs};
-use crate::error::{Freed, ProtocolError};
+use crate::error::ProtocolError;
 use crate::sync::interval::MemberNotice;
 
 /// The most messages that a node keeps until its worker's next call, for each other node.
@@ -63,6 +64,10 @@ pub(crate) struct Members {
     releasing: Vec<MemberId>,
     /// What the worker waited for, and was freed.
     gone: Option<Oid>,
+    /// The elements of a block that the worker's call writes.
+    pub writes: Option<Elements>,
+    /// The elements that the worker's call has brought here, while it waits for more.
+    pub kept: Option<Kept>,
     /// What the worker waited for has come: until its next event it counts as computing.
     settled: bool,
     /// The message that was just delivered is to be delivered again.
@@ -108,7 +113,13 @@ impl Members {
             around.worker = WorkerIs::Computing;
         }
         let is_new = self.all.iter().all(|other| other.id != member);
+        // What another node says must not take away what the worker's call needs.
+        let kept = self
+            .kept
+            .filter(|kept| kept.is_some() && around.from != around.me);
+        let blocks = around.blocks;
         let part = self.part(member, around.me, around.nodes);
+        let before = kept.map(|_| part.boxed());
         let mut said = Said::default();
         let turn = Turn {
             around,
@@ -124,7 +135,21 @@ impl Members {
                 return Err(what);
             }
         };
+        if let (Some(kept), Some(before)) = (kept, before)
+            && said.commands.iter().any(|command| kept.loses(command))
+        {
+            let place = self.all.iter().position(|other| other.id == member);
+            if let Some(place) = place {
+                self.all[place].part = before;
+            }
+            said = Said {
+                deferred: true,
+                ..Said::default()
+            };
+        }
         out.append(&mut said.commands);
+        let ready = said.ready.iter();
+        self.kept = ready.fold(self.kept, |kept, unit| kept?.with(blocks.unit(*unit)));
         self.awaited.retain(|unit| !said.ready.contains(unit));
         self.gone = self.gone.or(said.gone);
         if said.released {
@@ -137,6 +162,11 @@ impl Members {
     /// The worker does something next.
     pub fn worker_goes_on(&mut self) {
         self.settled = false;
+    }
+
+    /// The worker does something next that needs nothing of what its last call brought here.
+    pub fn call_is_over(&mut self) {
+        (self.writes, self.kept) = (None, None);
     }
 
     /// The worker waits for an object.
@@ -171,9 +201,9 @@ impl Members {
     }
 
     /// The worker's wait is over; what of it was freed, if anything was.
-    pub fn settle(&mut self) -> Option<Freed> {
+    pub fn settle(&mut self) -> Option<Oid> {
         self.settled = !self.all.is_empty();
-        self.gone.take().map(Freed::known_only)
+        self.gone.take()
     }
 
     /// Whether nothing changes at the end of an interval, at an acquire, and at the worker's next
@@ -251,6 +281,13 @@ impl Members {
             self.all[place].part.freed(unit);
         }
     }
+}
+
+/// Whether arrays can be kept consistent under a protocol: the nodes may write different elements
+/// of one block at once.
+pub fn keeps_arrays(coherence: Coherence) -> bool {
+    let member = coherence.member();
+    member.is_none_or(|member| make(member).several_writers)
 }
 
 fn make(id: MemberId) -> &'static Make {

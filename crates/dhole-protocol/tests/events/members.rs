@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dhole_model::{Coherence, MessageKind, NodeId, Oid, OidRange, Version};
+use dhole_model::{Coherence, Elements, MessageKind, NodeId, Oid, OidRange, Version};
 use dhole_protocol::{
-    Attached, CoherenceProtocol, Command, Context, Event, Message, ProtocolError, WorkerIs,
+    ArrayBlocks, ArrayCommand, ArrayEvent, Attached, BlockAccess, BlockEvent, CoherenceProtocol,
+    Command, Context, Event, Message, Needs, ProtocolError, WorkerIs,
 };
 use serde::{Deserialize, Serialize};
 
@@ -299,4 +300,88 @@ fn objects_change_between_the_protocol_and_those_of_dhole() {
         pack.settle();
         assert_eq!(pack.done[0].last(), Some(&Command::Done), "{to}");
     }
+}
+
+/// An array of two blocks, which node 0 has allocated.
+const BLOCKS: ArrayBlocks = ArrayBlocks {
+    array: Oid(1 << 20),
+    len: 4,
+    per_block: 2,
+};
+
+fn on_blocks(needs: Option<Needs>, what: BlockAccess) -> Event {
+    let (blocks, creator, coherence) = (BLOCKS, n(0), Moving::coherence());
+    Event::Array(ArrayEvent::Blocks(BlockEvent {
+        blocks,
+        creator,
+        coherence,
+        needs,
+        what,
+    }))
+}
+
+/// A worker reads a block in a call that needs the whole array.
+fn reads(block: u64) -> Event {
+    let units = [BLOCKS.array.plus(block)].into_iter().collect();
+    let needs = Needs {
+        elements: BLOCKS.all(),
+        to_write: false,
+    };
+    on_blocks(Some(needs), BlockAccess::Read(units))
+}
+
+/// A pack whose node 0 has allocated the array.
+fn pack_with_blocks() -> Pack {
+    let mut pack = Pack::new(2);
+    assert_eq!(pack.local(0, on_blocks(None, BlockAccess::Allocated)), []);
+    pack
+}
+
+#[test]
+fn a_block_of_an_array_moves_as_an_object_does() {
+    let mut pack = pack_with_blocks();
+    let done = pack.run(1, reads(1));
+    let block = Elements::new(BLOCKS.array, 2..4);
+    let came = |command: &Command| match command {
+        Command::Array(ArrayCommand::Install(sent)) => sent.elements == block,
+        _ => false,
+    };
+    assert!(matches!(&done[..], [installed, Command::Done] if came(installed)));
+    let invalidated = Command::Array(ArrayCommand::Invalidate(block));
+    assert_eq!(pack.done[0], [invalidated]);
+    let part = Elements::new(BLOCKS.array, 3..4);
+    let done = pack.local(1, on_blocks(None, BlockAccess::Write(part)));
+    let writable = Command::Array(ArrayCommand::MakeWritable(part));
+    assert_eq!(
+        done,
+        [writable, Command::Done],
+        "what is written, and no more"
+    );
+}
+
+#[test]
+fn a_block_stays_while_its_call_waits_for_another_one() {
+    let mut pack = pack_with_blocks();
+    pack.run(1, reads(0));
+    pack.begin(1, reads(1));
+    let asked = pack.in_flight.pop_front().expect("node 1 asks");
+    let units = [BLOCKS.array].into_iter().collect();
+    pack.begin(0, on_blocks(None, BlockAccess::Read(units)));
+    pack.settle();
+    let Some(Command::DeliverAgain { from, message }) = pack.done[1].pop() else {
+        panic!("what node 0 asks for waits: {:?}", pack.done[1]);
+    };
+    assert_eq!(from, n(0));
+    pack.in_flight.push_back(asked);
+    pack.settle();
+    assert_eq!(
+        pack.done[1].last(),
+        Some(&Command::Done),
+        "the call has both blocks"
+    );
+    let done = pack.begin(1, Event::DeliverAgain { from, message });
+    let first = Elements::new(BLOCKS.array, 0..2);
+    assert_eq!(done, [Command::Array(ArrayCommand::Invalidate(first))]);
+    pack.settle();
+    assert_eq!(pack.done[0].last(), Some(&Command::Done));
 }

@@ -11,7 +11,9 @@ impl Arrays {
     /// Before the barrier at which an array gets a home: what nobody has written gets its zeros
     /// where the array was allocated.
     pub fn before_switch(&mut self, array: Elements, creator: NodeId, out: &mut Commands) {
-        if creator != self.me || self.table.is_freed(array) {
+        let known = self.table.coherence(array.array);
+        let in_blocks = known.is_some_and(|coherence| coherence.member().is_some());
+        if creator != self.me || in_blocks || self.table.is_freed(array) {
             return;
         }
         self.table.update(array, |part, state| {

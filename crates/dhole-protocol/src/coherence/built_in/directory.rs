@@ -11,9 +11,9 @@
 //! (DASH: Lenoski et al. 1990). A reader acknowledges at once, and drops the copy at its next
 //! acquire. Until then it may read it, which no synchronisation forbids.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use dhole_model::{NodeId, Oid, OidRange, Version};
+use dhole_model::{NodeId, Oid, OidRange, SortedMap, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::{CoherenceProtocol, Context, WorkerIs};
@@ -23,22 +23,22 @@ use crate::{CoherenceProtocol, Context, WorkerIs};
 pub struct Directory {
     me: NodeId,
     /// The units whose directory is this node.
-    entries: BTreeMap<Oid, Entry>,
-    units: BTreeMap<Oid, Unit>,
+    entries: SortedMap<Oid, Entry>,
+    units: SortedMap<Oid, Unit>,
     /// What the worker waits for.
-    asked: BTreeMap<Oid, Access>,
+    asked: SortedMap<Oid, Access>,
     /// Copies that become invalid at the next acquire.
     outdated: BTreeSet<Oid>,
     /// This node's grants whose invalidations are under way.
-    unacknowledged: BTreeMap<(Oid, u64), Unacknowledged>,
+    unacknowledged: SortedMap<(Oid, u64), Unacknowledged>,
     /// Acknowledgements that came before their grant.
-    early: BTreeMap<(Oid, u64), u32>,
+    early: SortedMap<(Oid, u64), u32>,
     /// The worker waits until all invalidations are acknowledged.
     releases: bool,
     /// Grants of this node that it has not announced.
-    unannounced: BTreeMap<Oid, u64>,
+    unannounced: SortedMap<Oid, u64>,
     /// The owner of each unit, and its grant, as far as it was announced.
-    owners: BTreeMap<Oid, (u64, NodeId)>,
+    owners: SortedMap<Oid, (u64, NodeId)>,
 }
 
 /// What a directory knows of a unit.
@@ -242,8 +242,9 @@ impl Directory {
             } else if !self.send_copy(forward, cx) {
                 return cx.defer();
             }
-            let entry = self.entries.entry(unit);
-            entry.and_modify(|entry| _ = entry.readers.insert(by));
+            if let Some(entry) = self.entries.get_mut(&unit) {
+                entry.readers.insert(by);
+            }
             return;
         }
         // A reader's copy is the owner's: the bytes need not travel.
@@ -479,7 +480,7 @@ impl Directory {
     fn acknowledged(&mut self, unit: Oid, grant: u64, cx: &mut Cx<'_>) -> Delivered {
         let Some(pending) = self.unacknowledged.get_mut(&(unit, grant)) else {
             if self.asked.get(&unit) == Some(&Access::Write) {
-                let early = self.early.entry((unit, grant)).or_insert(0);
+                let early = self.early.get_or_default((unit, grant));
                 *early = early.saturating_add(1);
             } else if !self.is_gone(unit, cx) {
                 return Err("an acknowledgement of what was not invalidated");
@@ -528,15 +529,15 @@ impl CoherenceProtocol for Directory {
     fn new(me: NodeId, _nodes: usize) -> Directory {
         Directory {
             me,
-            entries: BTreeMap::new(),
-            units: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            entries: SortedMap::default(),
+            units: SortedMap::default(),
+            asked: SortedMap::default(),
             outdated: BTreeSet::new(),
-            unacknowledged: BTreeMap::new(),
-            early: BTreeMap::new(),
+            unacknowledged: SortedMap::default(),
+            early: SortedMap::default(),
             releases: false,
-            unannounced: BTreeMap::new(),
-            owners: BTreeMap::new(),
+            unannounced: SortedMap::default(),
+            owners: SortedMap::default(),
         }
     }
 
@@ -547,8 +548,8 @@ impl CoherenceProtocol for Directory {
     }
 
     fn read_miss(&mut self, unit: Oid, creator: NodeId, cx: &mut Cx<'_>) {
-        let known = self.units.entry(unit);
-        known.or_insert_with(|| Unit::new(creator));
+        self.units
+            .get_or_insert_with(unit, || Unit::new(creator));
         self.ask(unit, Access::Read, cx);
     }
 
@@ -582,7 +583,7 @@ impl CoherenceProtocol for Directory {
         for (unit, grant) in grants {
             if !cx.is_freed(unit) {
                 let owner = (grant, version.node);
-                let last = self.owners.entry(unit).or_insert(owner);
+                let last = self.owners.get_or_insert_with(unit, || owner);
                 *last = (*last).max(owner);
             }
         }

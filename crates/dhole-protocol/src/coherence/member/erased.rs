@@ -15,12 +15,15 @@ pub(crate) struct Make {
     pub make: fn(NodeId, usize) -> Box<dyn AnyMember>,
     /// Whether bytes are a notice.
     pub is_notice: fn(&[u8]) -> bool,
+    /// Whether several nodes may write one unit at once.
+    pub several_writers: bool,
 }
 
 impl Make {
     pub(super) const fn of<P: CoherenceProtocol>() -> Make {
         Make {
             make: |me, nodes| Box::new(Erased(P::new(me, nodes))),
+            several_writers: P::SEVERAL_WRITERS,
             is_notice: |bytes| decode::<P::Notice>(bytes).is_some(),
         }
     }

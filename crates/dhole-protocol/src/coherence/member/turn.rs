@@ -1,8 +1,11 @@
 //! What a member does while it takes an event.
 
-use dhole_model::{MemberId, NodeId, Oid, Version};
+use dhole_model::{Elements, MemberId, NodeId, Oid, Version};
 use smallvec::SmallVec;
 
+use crate::array_blocks::Unit;
+use crate::array_command::{ArrayCommand, SentElements};
+use crate::coherence::blocks::BlockTable;
 use crate::coherence::object_table::ObjectTable;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
@@ -18,6 +21,9 @@ pub(crate) struct Around<'a> {
     /// Whose message it takes; this node itself where its worker does something.
     pub from: NodeId,
     pub objects: &'a ObjectTable,
+    pub blocks: &'a BlockTable,
+    /// The elements that the worker writes, if it does.
+    pub writes: Option<Elements>,
 }
 
 /// What goes behind a message.
@@ -52,51 +58,67 @@ impl Turn<'_> {
         }
         let member = self.around.member;
         let message = Message::Coherence { member, body };
-        let objects = units.into();
-        self.said.commands.push(match (units, what) {
+        let blocks = self.around.blocks;
+        let units: SmallVec<_> = units.iter().map(|unit| blocks.unit(*unit)).collect();
+        self.said.commands.push(match (&units[..], what) {
             ([], _) => Command::Send { to, message },
-            (_, Behind::Bytes) => Command::SendBytes {
-                to,
-                message,
-                objects,
-            },
-            (_, Behind::Changes) => Command::SendChanges {
-                to,
-                message,
-                objects,
-            },
+            (_, Behind::Bytes) => Command::SendBytes { to, message, units },
+            (_, Behind::Changes) => Command::SendChanges { to, message, units },
         });
     }
 
-    pub fn install(&mut self, oid: Oid, stays: bool) {
-        // The version of members' objects is their own business.
+    pub fn install(&mut self, unit: Oid, stays: bool) {
+        // The version of members' units is their own business.
         let version = Version {
             lamport: 0,
             node: self.around.from,
         };
-        let sent = Sent { oid, version };
-        self.said.commands.push(match stays {
-            true => Command::Install(sent),
-            false => Command::Skip(sent),
-        });
+        let command = match self.around.blocks.unit(unit) {
+            Unit::Object(oid) if stays => Command::Install(Sent { oid, version }),
+            Unit::Object(oid) => Command::Skip(Sent { oid, version }),
+            Unit::Block(elements) if stays => {
+                Command::Array(ArrayCommand::Install(SentElements { elements, version }))
+            }
+            Unit::Block(elements) => Command::Array(ArrayCommand::Skip(elements)),
+        };
+        self.said.commands.push(command);
     }
 
     pub fn invalidate(&mut self, unit: Oid) {
-        self.said.commands.push(Command::Invalidate(unit));
+        self.push(unit, Command::Invalidate, ArrayCommand::Invalidate);
     }
 
     pub fn merge(&mut self, unit: Oid) {
-        self.said.commands.push(Command::MergeNext(unit));
+        self.push(unit, Command::MergeNext, ArrayCommand::MergeNext);
     }
 
-    pub fn make_writable(&mut self, oid: Oid, pre_image: bool) {
-        self.said
-            .commands
-            .push(Command::MakeWritable { oid, pre_image });
+    pub fn make_writable(&mut self, unit: Oid, pre_image: bool) {
+        // What the worker asks to write is what it changes.
+        let writes = self.around.writes;
+        let part = |block: Elements| writes.filter(|it| it.meets(block)).unwrap_or(block);
+        self.push(
+            unit,
+            |oid| Command::MakeWritable { oid, pre_image },
+            |block| ArrayCommand::MakeWritable(part(block)),
+        );
     }
 
     pub fn make_clean(&mut self, unit: Oid) {
-        self.said.commands.push(Command::MakeClean(unit));
+        self.push(unit, Command::MakeClean, ArrayCommand::MakeClean);
+    }
+
+    fn push(
+        &mut self,
+        unit: Oid,
+        of_object: impl FnOnce(Oid) -> Command,
+        of_block: impl FnOnce(Elements) -> ArrayCommand,
+    ) {
+        self.said
+            .commands
+            .push(match self.around.blocks.unit(unit) {
+                Unit::Object(oid) => of_object(oid),
+                Unit::Block(elements) => Command::Array(of_block(elements)),
+            });
     }
 
     pub fn fail(&mut self, what: String) {
