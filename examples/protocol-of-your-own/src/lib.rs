@@ -1,11 +1,12 @@
 //! A coherence protocol of your own: *uncached*, which keeps no copies.
 //!
-//! Each object has a home, the node that allocated it. Another node that accesses it fetches its
-//! bytes from there, for the interval in which it does. Before that node synchronises, it stores
-//! at the home what it has changed, and waits until it is there. After it has synchronised it
-//! drops what it fetched. So every interval works on what is at home, and nobody has to be told
-//! what was written: there are no notices. Changes are found against a twin, so that several nodes
-//! may write different parts of an object at once.
+//! Each unit, an object or a block of an array, has a home: the node that allocated it. Another
+//! node that accesses it fetches its bytes from there, for the interval in which it does. Before
+//! that node synchronises, it stores at the home what it has changed, and waits until it is there.
+//! After it has synchronised it drops what it fetched. So every interval works on what is at home,
+//! and nobody has to be told what was written: there are no notices. Changes of an object are found
+//! against a twin, so that several nodes may write different parts of it at once. So may they
+//! different elements of an array.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! A histogram that four nodes fill under a lock, kept consistent by the protocol of this crate.
+//! A histogram that four nodes fill under a lock, and an array of which each node writes its own
+//! elements, kept consistent by the protocol of this crate.
 //!
 //! `dhole run -n 4 -- protocol-of-your-own` and `dhole sim --nodes 4 -- protocol-of-your-own` run
 //! it on processes and in the simulator.
@@ -16,15 +17,20 @@ const LENGTHS: usize = 12;
 fn main() -> Result<(), RunError> {
     let run = Config::nodes(4).coherence(Uncached::coherence()).run(|w| {
         let histogram = w.once(|w| Ok(w.alloc_range(LENGTHS, |_| 0_u32)))?;
+        let words: Vec<&str> = WORDS.split(' ').collect();
+        let lengths = w.once(|w| Ok(w.alloc_array::<u32>(words.len())))?;
         let lock = Lock::numbered(1);
         let (me, nodes) = (w.node().index(), w.nodes());
-        for word in WORDS.split(' ').skip(me).step_by(nodes) {
+        for (place, word) in words.iter().enumerate().skip(me).step_by(nodes) {
+            *lengths.get_mut(w, place) = word.len() as u32;
             lock.with(w, |w| {
                 *histogram.at(word.len()).get_mut(w) += 1;
                 Ok(())
             })?;
         }
         w.barrier()?;
+        let letters: u32 = lengths.slice(w, ..).iter().sum();
+        assert_eq!(letters as usize + words.len() - 1, WORDS.len());
         Ok(histogram.iter().map(|r| r.read(w)).collect::<Vec<_>>())
     })?;
     for (length, count) in run

@@ -110,11 +110,52 @@ fn what_was_freed_is_an_error_also_where_that_is_not_known() {
 }
 
 #[test]
-fn an_array_under_it_is_an_error() {
-    let error = Config::nodes(2).run(|w| {
-        w.under(Uncached::coherence()).alloc_array::<u32>(8);
-        Ok(())
+fn nodes_write_different_elements_of_an_array_at_once() {
+    let config = Config::nodes(3).coherence(Uncached::coherence());
+    let run = config.run(|w| {
+        // Three blocks, of which the nodes write thirds that begin and end within blocks.
+        let numbers = w.once(|w| Ok(w.alloc_array::<u32>(3000)))?;
+        let me = w.node().index();
+        for round in 1..=3 {
+            let own = numbers.slice_mut(w, 1000 * me..1000 * (me + 1));
+            own.iter_mut().for_each(|number| *number += round);
+            w.barrier()?;
+        }
+        let sum: u32 = numbers.slice(w, ..).iter().sum();
+        w.barrier()?;
+        Ok(sum)
     });
-    let said = error.unwrap_err().to_string();
-    assert!(said.contains("an array under uncached"), "{said}");
+    let run = run.unwrap();
+    assert_eq!(run.value, 3000 * 6);
+}
+
+#[test]
+fn an_array_changes_to_it_and_back_and_is_freed() {
+    let run = Config::nodes(2).run(|w| {
+        let numbers = w.once(|w| Ok(w.alloc_array::<u32>(3000)))?;
+        let me = w.node().index();
+        let mut sums = Vec::new();
+        for to in [
+            Uncached::coherence(),
+            Coherence::Home,
+            Uncached::coherence(),
+            Coherence::Lazy,
+        ] {
+            w.switch(numbers, to)?;
+            let own = numbers.slice_mut(w, 1500 * me..1500 * (me + 1));
+            own.iter_mut().for_each(|number| *number += 1);
+            w.barrier()?;
+            sums.push(numbers.slice(w, ..).iter().sum::<u32>());
+            w.barrier()?;
+        }
+        if me == 0 {
+            w.free(numbers)?;
+        }
+        w.barrier()?;
+        assert!(numbers.try_slice(w, ..).is_err(), "it was freed");
+        Ok(sums)
+    });
+    let run = run.unwrap();
+    assert_eq!(run.value, [3000, 6000, 9000, 12_000]);
+    assert!(sent(&run.report) > 0);
 }
