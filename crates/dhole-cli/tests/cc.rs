@@ -179,6 +179,27 @@ fn memory_is_zero_aligned_grows_and_is_freed_by_any_node() {
 }
 
 #[test]
+fn node_0_allocates_for_all_where_it_manages_all_memory() {
+    let sums = "counter 200 with_value 240 sum 6.24875e+06 list 200 300";
+    let refused = "allocating 1125899906842624 bytes at a multiple of 16: out of range";
+    let heap = ["11 first line", "a string 1", refused];
+    for (words, expected) in [
+        (["globals", "4"], &["calls 207", sums][..]),
+        (["heap", "3"], &heap),
+    ] {
+        for (processes, domains) in [(2, "node"), (4, "2"), (2, "host")] {
+            let mut command = command(domains, shared(), processes, &words);
+            let output = checked(command.env("DHOLE_MANAGERS", "one").output().unwrap());
+            assert_eq!(
+                lines(&output),
+                expected,
+                "{words:?} on {processes}, {domains}"
+            );
+        }
+    }
+}
+
+#[test]
 fn system_calls_read_and_write_shared_memory() {
     let expected = [
         "5000 5000 za",

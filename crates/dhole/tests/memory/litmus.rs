@@ -361,6 +361,8 @@ fn nor_between_processes() {
     }
 }
 
+/// Each part takes seconds. In the idle scheduling class, beside compilers, the processes of one
+/// may get no processor for the two minutes after which they are ended.
 #[test]
 #[ignore = "too long for every change: a million rounds of each program; cargo test -p dhole \
             --release --test memory -- --ignored --nocapture million"]
