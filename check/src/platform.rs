@@ -49,13 +49,25 @@ pub fn run<R: Send>(
     seed: u64,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
+    run_program(platform, nodes, seed, &program)
+}
+
+/// A program. What runs one is compiled once for each type of values, not for each program.
+type Program<'a, R> = dyn for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync + 'a;
+
+fn run_program<R: Send>(
+    platform: &dyn Platform,
+    nodes: usize,
+    seed: u64,
+    program: &Program<'_, R>,
+) -> Result<Outcome<R>, RunError> {
     let machines = platform.machines(nodes, seed);
     let settings = &platform.settings(nodes);
     if machines.is_empty() {
         let _seats = Seats::take(nodes);
         return run_on(&*platform.machine(nodes, seed), settings, program);
     }
-    let ended = run_processes(machines, settings, program);
+    let ended = run_on_each(machines, settings, program);
     let failed = ended.iter().filter(|ended| ended.is_err()).count();
     assert!(
         failed == 0 || failed == ended.len(),
@@ -73,10 +85,17 @@ pub fn run_processes<R: Send>(
     settings: &Settings,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Vec<Result<Outcome<R>, RunError>> {
+    run_on_each(machines, settings, &program)
+}
+
+fn run_on_each<R: Send>(
+    machines: Vec<Box<dyn Machine + Send>>,
+    settings: &Settings,
+    program: &Program<'_, R>,
+) -> Vec<Result<Outcome<R>, RunError>> {
     let _seats = Seats::take(machines.len());
     let _alone = unpoisoned::lock(&ALONE);
     std::thread::scope(|scope| {
-        let program = &program;
         let start = |machine: Box<dyn Machine + Send>| {
             scope.spawn(move || run_on(&*machine, settings, program))
         };
