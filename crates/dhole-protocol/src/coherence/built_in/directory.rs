@@ -412,7 +412,7 @@ impl Directory {
             Access::Write => {
                 let last = grant.checked_sub(1).ok_or("a first grant of ownership")?;
                 let is_here = known.is_owned() && known.grant == Some(last);
-                if !is_here && !(comes && known.grant < Some(last)) {
+                if !(is_here || comes && known.grant < Some(last)) {
                     return Err("a request for a unit that this node does not own");
                 }
                 if !self.may_pass_on(unit, last, cx) {
