@@ -409,7 +409,7 @@ fn barnes_draws_the_same_bodies_on_any_number_of_nodes() {
         pixels
     };
     let alone = pixels("--nodes 1");
-    for protocol in ["lazy", "update", "home", "treadmarks"] {
+    for protocol in ["lazy", "update", "home", "directory", "treadmarks"] {
         assert!(
             alone == pixels(&format!("--nodes 3 --protocol {protocol}")),
             "{protocol}"

@@ -153,7 +153,7 @@ fn both_programs_find_the_same_under_every_protocol() {
     let bodies = barnes::Problem::new(150, 3, 5);
     let alone = sor::sequential::run(grid, |_| ());
     let moved = barnes::sequential::run(bodies, |_| ());
-    for coherence in Coherence::ALL {
+    for coherence in Coherence::all() {
         for nodes in 1..=4 {
             let config = Config::nodes(nodes).coherence(coherence);
             let mut settings = Settings::fixed_cost(nodes);

@@ -23,7 +23,7 @@ fn differ_in(platform: &dyn Platform, seed: u64, size: Size) -> Option<String> {
 #[test]
 fn random_programs_give_the_same_result_under_every_protocol() {
     for seed in seeds(0..1_500) {
-        for coherence in Coherence::ALL {
+        for coherence in Coherence::all() {
             let platform = Under(Simulated::default(), coherence);
             assert_eq!(differ(&platform, seed), None);
         }
@@ -41,7 +41,7 @@ const AGAIN: Size = Size {
 #[test]
 fn random_programs_that_read_the_same_again_give_the_same_result_under_every_protocol() {
     for seed in seeds(0..500) {
-        for coherence in Coherence::ALL {
+        for coherence in Coherence::all() {
             let platform = Under(Simulated::default(), coherence);
             assert_eq!(differ_in(&platform, seed, AGAIN), None);
         }
