@@ -6,12 +6,15 @@ use std::{fmt, slice, vec};
 /// Entries of a chunk, at most.
 const CHUNK: usize = 64;
 
+/// Entries for which a new chunk has room.
+const ROOM: usize = 6;
+
 /// A map in the order of its keys: a list of sorted lists of at most 64 entries. A search takes
 /// logarithmic time. Its code is a tenth of that of a `BTreeMap`, which the compiler makes again
 /// for each type of key and value.
 #[derive(Clone)]
 pub struct SortedMap<K, V> {
-    /// None is empty.
+    /// None is empty, unless it is the only one.
     chunks: Vec<Vec<(K, V)>>,
     len: usize,
 }
@@ -110,7 +113,7 @@ impl<K, V> SortedMap<K, V> {
         let entry = self.chunks[chunk].remove(place);
         self.len -= 1;
         let left = self.chunks[chunk].len();
-        if left == 0 {
+        if left == 0 && self.chunks.len() > 1 {
             self.chunks.remove(chunk);
         } else if let Some(next) = self.chunks.get(chunk + 1)
             && left + next.len() <= CHUNK / 2
@@ -148,7 +151,9 @@ impl<K: Ord, V> SortedMap<K, V> {
                     (chunk - 1, last.len() - 1)
                 }
                 _ => {
-                    self.chunks.push(vec![entry]);
+                    let mut entries = Vec::with_capacity(ROOM);
+                    entries.push(entry);
+                    self.chunks.push(entries);
                     (chunk, 0)
                 }
             };
@@ -506,7 +511,8 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(map.len(), expected.len());
-                prop_assert!(map.chunks.iter().all(|it| (1..=CHUNK).contains(&it.len())));
+                let least = usize::from(map.chunks.len() > 1);
+                prop_assert!(map.chunks.iter().all(|it| (least..=CHUNK).contains(&it.len())));
             }
             prop_assert!(map.iter().eq(&expected));
             prop_assert!(map.iter().rev().eq(expected.iter().rev()));
