@@ -40,7 +40,7 @@ pub unsafe extern "C" fn dh_thrd_join_from(thread: u64, value: *mut c_int, calle
     let mut returned = std::ptr::null_mut();
     // SAFETY: the pointer is this function's own; the other is the caller's.
     unsafe {
-        if threads::join(thread, &raw mut returned, site::of(caller)) != 0 {
+        if !threads::join_at(thread, &raw mut returned, site::of(caller)) {
             return ERROR;
         }
         if !value.is_null() {

@@ -55,9 +55,9 @@ pub unsafe extern "C" fn dh_pthread_join_from(
     caller: usize,
 ) -> c_int {
     // SAFETY: the caller's, as of `pthread_join`.
-    match unsafe { crate::threads::join(thread, value, site::of(caller)) } {
-        0 => 0,
-        _ => libc::ESRCH,
+    match unsafe { crate::threads::join_at(thread, value, site::of(caller)) } {
+        true => 0,
+        false => libc::ESRCH,
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn key(at: *const c_void) -> u64 {
 fn code(done: Result<(), ThreadError>, doing: &str, at: *const c_void) -> c_int {
     match done {
         Ok(()) => 0,
+        Err(why @ ThreadError::Wait(_)) => fatal(&format!("{doing} {at:p}: {why}")),
         Err(why) => {
             refused(&format!("{doing} {at:p}: {why}"), libc::EINVAL);
             -1

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use dhole::memory::threads::{self, ThreadError, ThreadId};
 use dhole::{CallSite, NodeId, Worker};
+use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::failure::{fatal, refused};
 use crate::{exit, stacks};
@@ -102,32 +103,48 @@ pub unsafe extern "C" fn dh_start(node: c_int, entry: Option<Entry>, argument: *
 }
 
 /// Waits until a thread is over, and takes its value where `value` is not null. 0, or -1 with
-/// words in `dh_error`.
+/// words in `dh_error`. The process ends where the run has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_join(thread: u64, value: *mut *mut c_void) -> c_int {
     // SAFETY: the caller's.
-    unsafe { join(thread, value, crate::site::UNKNOWN) }
-}
-
-/// As [`dh_join`], called there.
-///
-/// # Safety
-/// As there.
-pub(crate) unsafe fn join(thread: u64, value: *mut *mut c_void, site: CallSite) -> c_int {
-    match threads::join_at(ThreadId(thread), site) {
-        Ok(returned) => {
-            if !value.is_null() {
-                let returned = std::ptr::with_exposed_provenance_mut(returned as usize);
-                // SAFETY: the caller's: null, or where a pointer may be written.
-                unsafe { value.write(returned) };
-            }
-            0
-        }
+    match unsafe { join(thread, value, crate::site::UNKNOWN) } {
+        Ok(()) => 0,
+        Err(why @ ThreadError::Wait(_)) => cannot_join(&why),
         Err(why) => {
             refused(&why, libc::ESRCH);
             -1
         }
     }
+}
+
+/// `pthread_join` and `thrd_join`, called there: whether there is such a thread. Few programs look
+/// at what these return, so the process ends where the thread has no value.
+///
+/// # Safety
+/// As [`dh_join`].
+pub(crate) unsafe fn join_at(thread: u64, value: *mut *mut c_void, site: CallSite) -> bool {
+    // SAFETY: the caller's.
+    match unsafe { join(thread, value, site) } {
+        Ok(()) => true,
+        Err(ThreadError::NoNode | ThreadError::Sync(ThreadRefusal::NoThread(_))) => false,
+        Err(why) => cannot_join(&why),
+    }
+}
+
+fn cannot_join(why: &ThreadError) -> ! {
+    fatal(&format!("joining a thread: {why}"))
+}
+
+/// # Safety
+/// As [`dh_join`].
+unsafe fn join(thread: u64, value: *mut *mut c_void, site: CallSite) -> Result<(), ThreadError> {
+    let returned = threads::join_at(ThreadId(thread), site)?;
+    if !value.is_null() {
+        let returned = std::ptr::with_exposed_provenance_mut(returned as usize);
+        // SAFETY: the caller's: null, or where a pointer may be written.
+        unsafe { value.write(returned) };
+    }
+    Ok(())
 }
 
 /// `CREATE`: runs a function `count` times, once on this thread, and returns when that is over.

@@ -71,11 +71,14 @@ impl Cluster<'_> {
     }
 
     /// The first node that was ended by a signal that this command did not send, and not because
-    /// another failed.
+    /// another failed. A node may abort because it has lost another, and be seen to end before it.
     fn ended_by_signal(&self, asked: bool, failed: Option<&Failed>) -> Option<&(u16, End)> {
         let before = failed.map_or(self.ended.len(), |failed| failed.after);
-        let mut ended = self.ended[..before].iter().filter(|_| !asked);
-        ended.find(|(node, end)| self.signal(*node, end).is_some())
+        let ended = self.ended[..before].iter().filter(|_| !asked);
+        let mut ended = ended.filter(|(node, end)| self.signal(*node, end).is_some());
+        let is_lost = |node| self.gathering.lost().is_some_and(|lost| lost.node == node);
+        let lost = ended.clone().find(|(node, _)| is_lost(*node));
+        lost.or_else(|| ended.next())
     }
 
     /// Names the node that reported its own failure, if `first` failed first.

@@ -86,7 +86,8 @@ int main(int argc, char **argv) {
     pthread_t t, u;
     const char *what = argc > 1 ? argv[1] : "";
     dh_on_error(said);
-    if (!strcmp(what, "crash")) { pthread_create(&t, 0, crash, 0); pthread_join(t, 0); }
+    if (!strcmp(what, "crash")) { pthread_create(&t, 0, crash, 0); pthread_join(t, 0);
+        printf("joined\n"); }
     else if (!strcmp(what, "recurse")) {
         pthread_create(&t, 0, recurse, 0);
         pthread_join(t, 0);
