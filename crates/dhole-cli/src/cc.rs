@@ -230,6 +230,9 @@ impl Build<'_> {
         })?;
         print!("{}", String::from_utf8_lossy(&done.stdout));
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        if said.contains("undefined reference to `dh_main'") {
+            return Err(CcError::NoMain);
+        }
         let mut lines = said.lines().peekable();
         while let Some(line) = lines.next() {
             let next = lines.peek().copied().unwrap_or_default();

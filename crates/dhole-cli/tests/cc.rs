@@ -404,6 +404,12 @@ fn it_works_as_a_compiler_does() {
         "compiling two.txt: its name ends",
     );
     refused(&["-shared", "one.c"], 2, "-shared: a shared library");
+    refused(&["two.c"], 1, "defines `main`");
+    refused(
+        &["main.c", "two.cpp"],
+        2,
+        "compiling two.cpp: its name ends",
+    );
     refused(&["lacks.c"], 1, "dhole_does_not_have_sem_open");
     refused(&["one.o"], 1, "undefined reference to `two'");
 }

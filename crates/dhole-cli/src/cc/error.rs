@@ -41,10 +41,13 @@ pub enum CcError {
     /// Several sources, and one output.
     #[error("compiling several sources with -c and -o: name one source, or leave -o out")]
     OutputOfSeveral,
+    /// Nothing that is linked has `main`.
+    #[error("linking: no source, object file or archive defines `main`")]
+    NoMain,
     /// A file that is no source of C, and would be compiled with private globals, or not at all.
     #[error(
-        "compiling {file}: its name ends as no source of C's does (.c .i .cc .cpp .cxx .C .ii .s \
-         .S), so that its globals could not be shared"
+        "compiling {file}: its name ends as no source of C's does (.c .i .s .S), so that its globals, \
+         or what it allocates (`new` of C++), could not be shared"
     )]
     Language {
         /// Its path.

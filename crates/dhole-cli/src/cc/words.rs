@@ -117,8 +117,9 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 
 /// Ends of names of sources in other languages, which a compiler of C compiles too.
-const OTHER_LANGUAGES: [&str; 14] = [
-    "m", "mm", "M", "f", "for", "ftn", "F", "f90", "F90", "f95", "go", "d", "adb", "ads",
+const OTHER_LANGUAGES: [&str; 20] = [
+    "cc", "cpp", "cxx", "c++", "C", "ii", "m", "mm", "M", "f", "for", "ftn", "F", "f90", "F90",
+    "f95", "go", "d", "adb", "ads",
 ];
 
 /// Whether a file is for the linker by its name, or by none.
@@ -129,7 +130,7 @@ fn is_for_linker(word: &OsStr) -> bool {
 
 fn is_source(word: &OsStr) -> bool {
     let extension = Path::new(word).extension();
-    let known = ["c", "i", "cc", "cpp", "cxx", "C", "ii", "s", "S"];
+    let known = ["c", "i", "s", "S"];
     extension.is_some_and(|it| known.iter().any(|known| it == *known))
 }
 
@@ -252,7 +253,7 @@ impl Words {
         match self.stage {
             Stage::Compile if self.sources().next().is_none() => refused(
                 &"-c".into(),
-                "no source is named whose name ends as one of C does (.c .i .cc .cpp .s .S)",
+                "no source is named whose name ends as one of C does (.c .i .s .S)",
             ),
             Stage::Link => match self.all.iter().find(names_language) {
                 Some(option) => refused(option, "compile with -c first, and link then"),
@@ -363,7 +364,7 @@ mod tests {
             assert_eq!(error.exit_code(), 2);
         }
         assert!(Words::read(&["-o".into()]).is_err());
-        for line in ["-c a.c b.txt", "a.c b.f90", "-c a.c b"] {
+        for line in ["-c a.c b.txt", "a.c b.f90", "a.c b.cpp", "-c a.c b"] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let read = Words::read(&words);
             match line.ends_with(" b") {
