@@ -46,8 +46,8 @@ pub enum CcError {
     NoMain,
     /// A file that is no source of C, and would be compiled with private globals, or not at all.
     #[error(
-        "compiling {file}: its name ends as no source of C's does (.c .i .s .S), so that its globals, \
-         or what it allocates (`new` of C++), could not be shared"
+        "compiling {file}: its name ends as no source of C's does (.c .i .s .S), so that its \
+         globals, or what it allocates (`new` of C++), could not be shared"
     )]
     Language {
         /// Its path.
