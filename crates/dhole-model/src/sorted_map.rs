@@ -477,6 +477,19 @@ mod tests {
         BuildHasherDefault::<DefaultHasher>::default().hash_one(map)
     }
 
+    #[test]
+    fn a_full_chunk_is_split_wherever_an_entry_goes() {
+        let most = 2 * CHUNK as u16;
+        let full: SortedMap<u16, u16> = (1..most).step_by(2).map(|key| (key, 0)).collect();
+        for key in (0..=most).step_by(2) {
+            let mut map = full.clone();
+            *map.get_or_default(key) = 7;
+            let sevens = map.iter().filter(|(_, value)| **value == 7);
+            assert_eq!(sevens.map(|(key, _)| *key).collect::<Vec<_>>(), [key]);
+            assert!(map.keys().is_sorted() && map.len() == CHUNK + 1);
+        }
+    }
+
     proptest! {
         #[test]
         fn it_does_what_a_b_tree_does(steps in steps(), first in 0_u16..500, end in 0_u16..500) {
