@@ -4,12 +4,12 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use dhole_heap::VisibleMemory;
 use dhole_model::NodeId;
 use dhole_net::{
     Chances, FailureDetector, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink,
     Stream, Tcp, TcpLimits, Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer,
 };
+use dhole_space::VisibleMemory;
 
 /// Ports that copy frames from queue to queue.
 pub fn local(nodes: usize) -> Vec<Box<dyn Port>> {

@@ -5,8 +5,9 @@ use std::ops::RangeBounds;
 use std::panic::Location;
 use std::ptr::NonNull;
 
+use dhole_space::touch::Found;
+
 use crate::access::MOST_FAULTS;
-use crate::touch::Found;
 use crate::{Access, Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds, Share, Token};
 
 /// The most blocks whose handles are looked at. To look at what may be touched of the array, which
@@ -395,7 +396,7 @@ mod tests {
             let found = unsafe {
                 elements.in_blocks(|_| {
                     looked.set(looked.get() + 1);
-                    crate::touch::to_read(block)
+                    dhole_space::touch::to_read(block)
                 })
             };
             assert_eq!((looked.get(), found.is_some()), (looks, looks > 0));

@@ -1,8 +1,8 @@
 //! Freed arrays: their storage, extents and pages of handles go back.
 
 use dhole_model::{CHUNK, Oid, OidRange};
+use dhole_space::IDS_PER_PAGE;
 
-use crate::geometry::IDS_PER_PAGE;
 use crate::heap::Heap;
 use crate::local_array::LocalArray;
 use crate::{ElementsRefusal, ElementsRefused, HeapMut, Presence};

@@ -3,15 +3,12 @@
 use std::ptr::NonNull;
 
 use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
+use dhole_space::{HUGE_BYTES, PAGE_BYTES, Reserved, View, space};
 
-use crate::geometry::{HUGE_BYTES, PAGE_BYTES};
 use crate::heap::Heap;
 use crate::local_array::LocalArray;
-use crate::page_store::Reserved;
-use crate::views::View;
 use crate::{
-    Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,
-    TypeInfo, space,
+    Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share, TypeInfo,
 };
 
 /// Why something cannot be done to elements of an array. Nothing was done.
@@ -187,7 +184,8 @@ impl Heap {
         let from = start.max(local.advised);
         local.advised = more;
         if from < more {
-            space::advise_huge(self.store.pointer(local.storage + from), more - from);
+            // SAFETY: a part of the array's storage, which the store has mapped.
+            unsafe { space::advise_huge(self.store.pointer(local.storage + from), more - from) };
         }
     }
 

@@ -8,10 +8,10 @@ use std::panic::Location;
 use std::ptr::NonNull;
 
 use dhole_model::{CallSite, Oid};
+use dhole_space::touch::Found;
 use thiserror::Error;
 
 use crate::target::Target;
-use crate::touch::Found;
 use crate::{Access, ArrayRange, Name, Share, Token};
 
 /// An object to be borrowed shared: `Read(r)`.

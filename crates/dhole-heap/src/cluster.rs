@@ -7,21 +7,18 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use dhole_model::unpoisoned::{lock, read, write};
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
+use dhole_space::space::{self, Slot};
+use dhole_space::{IDS_PER_PAGE, Neighbours, PAGE_BYTES, ReserveError, StorePlace, Views};
 
 use crate::binding::{ArrayBinding, BindError, Binding};
 use crate::catalog_log::LearnError;
 use crate::directory::{ArrayRun, Directory, Run};
-use crate::geometry::{IDS_PER_PAGE, KEPT_BYTES, PAGE_BYTES};
+use crate::geometry::KEPT_BYTES;
 use crate::global::GlobalSpace;
 use crate::multiprocess::Multiprocess;
 use crate::page_diffs::MadeDiffs;
 use crate::parts::{FIRST_PER_NODE, IdParts, Parts};
-use crate::publications::Neighbours;
-use crate::reservation::ReserveError;
 use crate::share::type_map::Named;
-use crate::space::{self, Slot};
-use crate::views::Views;
-use crate::visible::StorePlace;
 use crate::{Foreign, ForeignKind, TypeRef};
 
 /// The most ranges of ids that are known to be null for ever.
@@ -713,12 +710,19 @@ impl Drop for Cluster {
             // here.
             unsafe { views.unmap() };
         }
-        match &self.multiprocess {
-            None => space::give_back(&self.slots, parts.taken().map(|ids| ids.start)),
-            Some(multiprocess) => {
-                let window = multiprocess.window();
-                let used = parts.taken().last().map_or(window.start, |last| last.end);
-                space::give_back_window(&self.slots, window, used);
+        let taken = parts.taken().map(|ids| ids.start);
+        // SAFETY: `of` alone makes clusters, of slots and ids that were taken for them, and they
+        // are given back here alone. No heap is left that uses the slots, for each keeps the
+        // cluster; it has cleared what was its own (`Heap::drop`). Ids behind the parts have no
+        // node, so they have no object.
+        unsafe {
+            match &self.multiprocess {
+                None => space::give_back(&self.slots, taken),
+                Some(multiprocess) => {
+                    let window = multiprocess.window();
+                    let used = parts.taken().last().map_or(window.start, |last| last.end);
+                    space::give_back_window(&self.slots, window, used);
+                }
             }
         }
     }

@@ -4,10 +4,10 @@
 //! and takes the slow path to an error.
 
 use dhole_model::{CHUNK, Oid, OidRange};
+use dhole_space::{IDS_PER_PAGE, PAGE_BYTES};
 
-use crate::geometry::IDS_PER_PAGE;
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
-use crate::{HeapMut, ObjectRefusal, ObjectRefused, PAGE_BYTES, Presence};
+use crate::{HeapMut, ObjectRefusal, ObjectRefused, Presence};
 
 impl Heap {
     /// Gives the storage of an object back, and makes its handles null.

@@ -10,7 +10,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::geometry::{KEPT_BYTES, PAGE_BYTES};
+use dhole_space::PAGE_BYTES;
+
+use crate::geometry::KEPT_BYTES;
 
 /// What a node takes of the space at a time, unless an object is larger.
 const SEGMENT_BYTES: u64 = 16 * PAGE_BYTES;

@@ -5,11 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use dhole_model::Oid;
-
-use crate::geometry::HUGE_BYTES;
-use crate::space;
-use crate::touch;
-use crate::views::{View, view_of};
+use dhole_space::{HUGE_BYTES, View, space, touch, view_of};
 
 /// One of a node's two tables, indexed by object id. The entry of an object that the node does
 /// not hold is null, which is also what untouched memory of the reservation reads as.
@@ -39,7 +35,7 @@ impl HandleTable {
         }
     }
 
-    /// Where the object is, or null. See [`touch`](crate::touch) for how to follow it.
+    /// Where the object is, or null. See [`touch`] for how to follow it.
     ///
     /// # Safety
     /// `oid` must be below the number of entries: it is for the id of every [`Ref`](crate::Ref).
@@ -76,7 +72,7 @@ impl HandleTable {
     /// # Safety
     /// The worker may read, and in the table of write handles write, what `object` leads to: a
     /// valid value of the type and length to which the id is bound, or of all elements of that
-    /// block, as [`touch`](crate::touch) says. And it cannot be loading the entry: the node lock is
+    /// block, as [`touch`] says. And it cannot be loading the entry: the node lock is
     /// held, and the worker is in a call that borrows its token mutably; or, in the table of write
     /// handles, in any call; or the caller is the worker's own thread. See the
     /// [monitor](crate::monitor).
@@ -106,9 +102,11 @@ impl HandleTable {
         let bytes = count * size_of::<AtomicPtr<u8>>() as u64;
         let end = first.0.checked_add(count);
         if bytes >= HUGE_BYTES && end.is_some_and(|end| end <= self.entries) {
-            // SAFETY: the entry exists, by the test just made, and is mapped, by `new`'s contract.
-            let at = unsafe { self.base.add(first.0 as usize) };
-            space::advise_huge(at.cast(), bytes);
+            // SAFETY: the entries exist, by that test, and are mapped, by `new`'s contract.
+            unsafe {
+                let at = self.base.add(first.0 as usize);
+                space::advise_huge(at.cast(), bytes);
+            }
         }
     }
 

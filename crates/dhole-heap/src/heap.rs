@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
+use dhole_space::{OwnPublications, PageStore, View, Views, touch};
 use rustc_hash::FxHashMap;
 
 use crate::chunk::{Chunk, OpenChunk};
@@ -19,16 +20,13 @@ use crate::global::Segment;
 use crate::handle::HandleTable;
 use crate::local_array::LocalArray;
 use crate::noted::{NotedReads, NotedWrite, NotedWrites};
-use crate::page_store::PageStore;
 use crate::pages::Pages;
 use crate::parts::IdParts;
 use crate::pre_image::PreImages;
-use crate::publications::Published;
 use crate::residency::Residency;
 use crate::retained_elements::RetainedElements;
 use crate::share::type_map::Named;
-use crate::views::{View, Views};
-use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, touch};
+use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo};
 
 /// Chunks of ids that share an entry of the index.
 pub(crate) const CHUNKS_OF_PAGE: u64 = 64;
@@ -77,7 +75,7 @@ pub(crate) struct Heap {
     /// Elements installed in a shared call, and not yet known to the worker.
     pub(crate) pending_elements: Vec<Elements>,
     /// What neighbours read here without a message, where they can.
-    pub(crate) published: Option<Published>,
+    pub(crate) published: Option<OwnPublications>,
     /// What was copied from a neighbour last, as it lies there.
     pub(crate) there: Vec<u8>,
 }

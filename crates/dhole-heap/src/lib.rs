@@ -1,5 +1,5 @@
-//! Object ids to bytes: handle tables, page stores, pre-images, and the token that makes access
-//! to shared objects safe.
+//! Object ids to bytes: handle tables, storage, pre-images, and the token that makes access to
+//! shared objects safe.
 //!
 //! A [`Cluster`] reserves address space and object ids for its nodes. A [`Monitor`] is one node:
 //! a lock over the node's heap and over the state of the engine above, and one [`Token`] that it
@@ -9,8 +9,7 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `geometry`, `sync` | the sizes on which all agree, and how locks are taken |
-//! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
+//! | `geometry` | the sizes on which all agree |
 //! | `cluster`, `parts`, `directory`, `binding`, `foreign` | a cluster's ids, and what type each allocated id is bound to |
 //! | `multiprocess`, `catalog_log`, `catalog_sync` | nodes in several processes: who has which ids, and what processes announce of their objects |
 //! | `share`, `share::type_map`, `owned_ref`, `layout`, `validity` | which types may be shared, and where their bytes are |
@@ -20,11 +19,10 @@
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `pages`, `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
-//! | `touch`, `views`, `fault`, `exception_table`, `signal` | the detector `vm`: what may not be touched faults |
-//! | `publication`, `publications`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
-//! | `visible`, `mapping`, `shared_file`, `domain_file` | the memory of a process that others of its machine map |
-//! | `lock_words`, `domain_locks` | locks of the threads of several processes, each a word in a file that all map |
-//! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
+//! | `neighbour` | what a node publishes of its objects, and one-sided reads of it |
+//! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `residency`, `pre_image`, `diff` | one node's objects |
+//!
+//! The memory itself, its addresses and what faults there are below: `dhole-space`.
 //!
 //! # Invariants
 //!
@@ -34,7 +32,8 @@
 //!    points to initialised storage of the type and the length to which `i` is bound. The write
 //!    handle is null or equal to the read handle. Under the detector `vm` one handle says both: it
 //!    leads to a view of such storage that the worker may read, or write, only where the object is
-//!    valid, or writable; and it is followed only after a touch that finds out (`touch`).
+//!    valid, or writable; and it is followed only after a touch that finds out (`dhole-space`,
+//!    `touch`).
 //! 2. *An id has one type in the whole process.* Only allocation binds ids, in the directory of
 //!    the cluster that owns them; every reference that comes as bytes is checked against that
 //!    directory before it becomes a reference. Ids are never reused, and the type of freed ones
@@ -82,14 +81,7 @@ mod cursor;
 mod decoding;
 mod diff;
 mod directory;
-mod domain_file;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
-mod domain_locks;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-pub mod exception_table;
 mod extent;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-mod fault;
 mod foreign;
 mod free;
 mod geometry;
@@ -99,9 +91,6 @@ mod heap;
 mod in_place;
 mod layout;
 mod local_array;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-mod lock_words;
-mod mapping;
 mod miss;
 pub mod monitor;
 mod multiprocess;
@@ -112,7 +101,6 @@ mod on_thread;
 mod owned_ref;
 mod page_diff;
 mod page_diffs;
-mod page_store;
 mod paged;
 mod paged_arrays;
 mod pages;
@@ -120,31 +108,21 @@ mod parts;
 mod plain;
 mod pre_image;
 mod presence;
-mod publication;
-mod publications;
 mod reachable;
 mod readers;
 mod reference;
-mod reservation;
 mod residency;
 mod retained_elements;
 mod row;
 mod serial;
 mod share;
-mod shared_file;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-pub mod signal;
-mod space;
 mod tag;
 mod target;
 mod token;
-mod touch;
 mod transfer;
 mod twin;
 mod validity;
 mod value;
-mod views;
-mod visible;
 
 pub use access::Access;
 pub use alloc::AllocError;
@@ -159,16 +137,11 @@ pub use cluster::Cluster;
 pub use cursor::{Link, ObjectCursor};
 pub use decoding::decode_whole;
 pub use dhole_macros::Share;
+pub use dhole_space::{PAGE_BYTES, ReserveError};
 pub use diff::{DiffError, diff_ranges};
-pub use domain_file::DomainFile;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
-pub use domain_locks::DomainLocks;
 pub use foreign::{Foreign, ForeignKind};
-pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, ObjectRefusal, ObjectRefused};
 pub use layout::{DataRange, Grain, ReferenceForm};
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-pub use lock_words::LockAttempt;
 pub use miss::Miss;
 pub use monitor::{AlreadyLent, Guard, Monitor, MonitorCall, Within};
 pub use named::{Name, Names};
@@ -182,7 +155,6 @@ pub use presence::Presence;
 pub use reachable::NamedObject;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
-pub use reservation::ReserveError;
 pub use row::{Row, Rows, Scalar};
 pub use share::type_map::{Invalid, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
 pub use share::{MAX_ALIGN, Nullable, Share};
@@ -191,7 +163,6 @@ pub use token::Token;
 pub use transfer::{GatherError, InstallError};
 pub use validity::{Leaf, LeafTest};
 pub use value::{UnpackError, pack};
-pub use visible::VisibleMemory;
 
 /// What the code that `#[derive(Share)]` writes refers to; no part of the interface.
 #[doc(hidden)]

@@ -10,9 +10,10 @@ use std::sync::{Mutex, OnceLock};
 
 use dhole_model::unpoisoned::lock;
 use dhole_model::{NodeId, Oid};
+use dhole_space::space::size_of_part;
 
 use crate::catalog_log::{CatalogLog, MOST_LEARNT, Progress};
-use crate::parts::{FIRST_PER_NODE, size_of_part};
+use crate::parts::FIRST_PER_NODE;
 
 /// What a cluster knows of being one of several processes.
 pub(crate) struct Multiprocess {

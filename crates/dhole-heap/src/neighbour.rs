@@ -9,12 +9,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dhole_model::{NodeId, Oid, Version};
+use dhole_space::publication::{self, FirstLook, Publication};
+use dhole_space::{Neighbour, Neighbours, OwnPublications, VisibleMemory};
 
 use crate::cluster::Cluster;
 use crate::heap::Heap;
-use crate::publication::{self, Look, Publication};
-use crate::publications::{Neighbour, Neighbours, Published};
-use crate::visible::VisibleMemory;
 use crate::{HeapMut, InstallError};
 
 /// The most bytes of room that are kept for the next read.
@@ -81,7 +80,7 @@ impl Cluster {
     }
 
     /// Where a node of this process publishes.
-    pub(crate) fn published(&self, node: NodeId) -> Option<&Published> {
+    pub(crate) fn published(&self, node: NodeId) -> Option<&OwnPublications> {
         self.neighbours.get()?.published(node.index())
     }
 
@@ -134,7 +133,7 @@ impl SeenBy {
 pub struct PublishedObject {
     of: NodeId,
     oid: Oid,
-    look: Look,
+    look: FirstLook,
 }
 
 impl PublishedObject {
@@ -358,6 +357,9 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 unsafe fn copy(_: *const u8, _: *mut u8, _: usize) {
     unreachable!("no table is mapped here");
 }
+
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+mod visible;
 
 #[cfg(all(test, target_arch = "x86_64", not(miri)))]
 mod tests {

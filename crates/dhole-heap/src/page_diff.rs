@@ -5,7 +5,7 @@
 //! by bytes, so that two writers of one word lose nothing. What a run may not do is decided where
 //! an object is read: its bytes are tested then.
 
-use crate::geometry::PAGE_BYTES;
+use dhole_space::PAGE_BYTES;
 
 /// Bytes of a page.
 pub(crate) const BYTES: usize = PAGE_BYTES as usize;

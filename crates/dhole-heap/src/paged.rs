@@ -9,6 +9,7 @@
 //! page knows these *holes*.
 
 use dhole_model::{NodeId, Oid, PageId, PageRange};
+use dhole_space::PAGE_BYTES;
 
 use crate::geometry::KEPT_BYTES;
 use crate::heap::{Heap, Place};
@@ -16,7 +17,7 @@ use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
 use crate::page_diffs::{Diff, DiffKey};
 use crate::pages::Page;
 use crate::transfer::InstallError;
-use crate::{AllocError, Binding, HeapMut, PAGE_BYTES, Presence, TypeInfo};
+use crate::{AllocError, Binding, HeapMut, Presence, TypeInfo};
 
 /// The pages of a node of a [paged](crate::Cluster::paged) cluster, as the holder of the node lock
 /// may use them. No other heap has any: where objects are kept consistent one by one, a page that

@@ -9,16 +9,13 @@ use std::ops::Range;
 
 use dhole_model::{CHUNK, IdSet, NodeId, Oid};
 
-use crate::geometry::IDS_PER_PAGE;
+use dhole_space::IDS_PER_PAGE;
 
 /// Ids of a node's first part.
 pub(crate) const FIRST_PER_NODE: u64 = 4096;
 
 /// Ids of a part at most, unless one allocation needs more.
 const MOST_PER_PART: u64 = 1 << 22;
-
-/// Where this part of what is left would be exceeded, parts are smaller: the last ids are for all.
-const SHARE_OF_LEFT: u64 = 64;
 
 /// Who may allocate which ids.
 #[derive(Default)]
@@ -145,15 +142,10 @@ impl IdParts {
     }
 }
 
-/// How many ids a part gets of so many that are left, where it should have at least and at most so
-/// many; `None` where there are too few.
-pub(crate) fn size_of_part(size: Range<u64>, left: u64) -> Option<u64> {
-    let share = left / SHARE_OF_LEFT / IDS_PER_PAGE * IDS_PER_PAGE;
-    (size.start <= left).then(|| size.end.min(share).max(size.start))
-}
-
 #[cfg(test)]
 mod tests {
+    use dhole_space::space::size_of_part;
+
     use super::*;
 
     #[test]

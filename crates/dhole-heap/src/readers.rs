@@ -6,11 +6,12 @@ use std::panic::Location;
 use std::ptr::NonNull;
 
 use dhole_model::{CallSite, Elements, Oid};
+use dhole_space::touch;
 
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::target::Target;
-use crate::{Access, ArrayRange, Share, Token, TypeInfo, touch};
+use crate::{Access, ArrayRange, Share, Token, TypeInfo};
 
 /// The right to read what is present on a node, lent by [`readers`] for as long as its closure
 /// runs. Unlike the worker it may be copied and go to scoped threads; it fetches nothing.

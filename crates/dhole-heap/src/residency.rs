@@ -2,8 +2,7 @@
 //! fetched, or becomes writable, together (DOSA, sections 3.2, 3.5 and 3.6).
 
 use dhole_model::{Oid, OidRange};
-
-use crate::geometry::PAGE_BYTES;
+use dhole_space::PAGE_BYTES;
 
 /// The objects smaller than a page, by the page that they lie on.
 #[derive(Default)]

@@ -6,13 +6,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use dhole_model::Oid;
+use dhole_space::touch::{self, Found};
 
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::heap::BothExtents;
 use crate::target::Target;
-use crate::touch::Found;
-use crate::{ArrayMiss, Miss, touch};
+use crate::{ArrayMiss, Miss};
 
 /// What a node's one worker holds while it computes. Borrowing it is what makes access safe: a
 /// reference to an object borrows the token, so it ends before anything that takes the token

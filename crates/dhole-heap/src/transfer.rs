@@ -1,9 +1,9 @@
 //! Bytes out of a node and into it: packed, without padding, by raw copies alone.
 
 use dhole_model::{NodeId, Oid};
+use dhole_space::PAGE_BYTES;
 
 use crate::diff::{self, DiffError};
-use crate::geometry::PAGE_BYTES;
 use crate::heap::{Heap, Place};
 use crate::share::type_map::Named;
 use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo, TypeRef};

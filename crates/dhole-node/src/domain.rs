@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use dhole_heap::DomainFile;
 use dhole_model::NodeId;
+use dhole_space::DomainFile;
 
 /// Which nodes of a run have the same pages as their raw memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -30,11 +30,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use dhole_heap::{Cluster, VisibleMemory};
+use dhole_heap::Cluster;
 use dhole_model::unpoisoned::{self, lock};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
+use dhole_space::VisibleMemory;
 
 use crate::domain::{Domain, Domains};
 use crate::fibers::{Maker, Turn};

@@ -8,8 +8,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dhole_heap::DomainFile;
 use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
+use dhole_space::DomainFile;
 
 use crate::catcher::{Catcher, Protection, ProtectionError};
 use crate::fault::HandlerStack;

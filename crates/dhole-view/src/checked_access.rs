@@ -1,7 +1,7 @@
 //! Single loads and stores that may fail: where a fault cannot be resolved, the handler lets the
 //! thread go on behind the instruction.
 //!
-//! These instructions stand in the exception table (`dhole_heap::exception_table`). An access that
+//! These instructions stand in the exception table (`dhole_space::exception_table`). An access that
 //! does not fault costs the instruction and two moves between registers.
 
 /// An instruction with its entry in the exception table. `failed` is 1 behind it if its access

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dhole_heap::DomainFile;
 use dhole_protocol::memory::MINIPAGE_PAGE;
+use dhole_space::DomainFile;
 
 use crate::context::{Body, MemoryWaitError};
 use crate::page_words::PageWords;

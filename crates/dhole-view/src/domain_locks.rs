@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dhole_heap::{DomainFile, DomainLocks, LockAttempt};
 use dhole_protocol::memory::sync::{SharedLocks, ThreadId, ThreadRefusal};
+use dhole_space::{DomainFile, DomainLocks, LockAttempt};
 
 use crate::page_words::LOCKS_AT;
 

@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use dhole_heap::exception_table;
-use dhole_heap::signal::{self, SignalHandler};
+use dhole_space::exception_table;
+use dhole_space::signal::{self, SignalHandler};
 
 use crate::access_error::{self, MemoryAccessError, MemoryAccessFailure};
 

@@ -5,8 +5,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
-use dhole_heap::{DomainFile, DomainLocks};
 use dhole_protocol::memory::{MINIPAGE_PAGE, VIEW_BITS};
+use dhole_space::{DomainFile, DomainLocks};
 
 use crate::settings::MemorySettings;
 

@@ -11,7 +11,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use dhole_heap::DomainFile;
+use dhole_space::DomainFile;
 
 use crate::page_words::PageWords;
 

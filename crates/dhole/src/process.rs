@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use dhole_heap::{READS_NEIGHBOURS, VisibleMemory};
+use dhole_heap::READS_NEIGHBOURS;
 use dhole_join::Membership;
 use dhole_model::NodeId;
 use dhole_model::unpoisoned;
 use dhole_node::{ProcessLimits, Processes, RunError};
+use dhole_space::VisibleMemory;
 
 /// The number of this process, and of the processes of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

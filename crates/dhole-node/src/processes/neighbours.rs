@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use dhole_heap::{Cluster, DomainFile, VisibleMemory};
+use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::Port;
+use dhole_space::{DomainFile, VisibleMemory};
 
 use crate::domain::{Domain, Domains};
 

@@ -10,7 +10,7 @@ use crate::shared_file::SharedFile;
 use crate::space;
 
 /// Memory of this process that nobody else maps or unmaps.
-pub(crate) struct Mapping {
+pub struct Mapping {
     at: NonNull<u8>,
     bytes: usize,
     /// Whether a file is behind it.
@@ -33,7 +33,7 @@ impl Drop for Mapping {
 impl Mapping {
     /// Memory that holds zeros, and takes none before it is touched; `None` where the system gives
     /// no address space for it.
-    pub(crate) fn new(bytes: usize) -> Option<Mapping> {
+    pub fn new(bytes: usize) -> Option<Mapping> {
         Some(Mapping {
             at: reservation::map(bytes, libc::PROT_READ | libc::PROT_WRITE)?,
             bytes,
@@ -67,17 +67,17 @@ impl Mapping {
     }
 
     /// Where it begins. It is mapped as long as this lives.
-    pub(crate) fn start(&self) -> NonNull<u8> {
+    pub fn start(&self) -> NonNull<u8> {
         self.at
     }
 
     /// Whether what is there may be written.
-    pub(crate) fn is_writable(&self) -> bool {
+    pub fn is_writable(&self) -> bool {
         self.is_writable
     }
 
     /// Its bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes as u64
     }
 
@@ -88,7 +88,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If it is not within the mapping.
-    pub(crate) unsafe fn discard(&self, from: usize, bytes: usize) {
+    pub unsafe fn discard(&self, from: usize, bytes: usize) {
         assert!(from <= self.bytes && bytes <= self.bytes - from, "beyond");
         // SAFETY: within the mapping, by the test above; the rest the caller promises.
         unsafe {

@@ -29,7 +29,7 @@ const BYTES: usize = size_of::<Publication>() << ID_BITS;
 /// [cleared](Publications::clear), and a reader between its two looks finds zeros at the second.
 /// Where runs of a process use one memory in turn, it is cleared after each, and no reader of one
 /// run is left when all processes have come to the next.
-pub(crate) struct Publications(Mapping);
+pub struct Publications(Mapping);
 
 impl Publications {
     /// An empty table; `None` where the system gives no address space for it.
@@ -41,14 +41,14 @@ impl Publications {
     ///
     /// # Panics
     /// If it is of another size, or can only be read.
-    pub(crate) fn of(mapping: Mapping) -> Publications {
+    pub fn of(mapping: Mapping) -> Publications {
         let is_table = mapping.bytes() == BYTES as u64 && mapping.is_writable();
         assert!(is_table, "a table of records");
         Publications(mapping)
     }
 
     /// Nothing is published any more.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         // SAFETY: who reads them meanwhile reads atomics, or zeros.
         unsafe { self.0.discard(0, BYTES) };
     }
@@ -58,7 +58,7 @@ impl Publications {
     ///
     /// # Panics
     /// If they fill no whole pages.
-    pub(crate) fn release(&self, first: u64, count: u64) {
+    pub fn release(&self, first: u64, count: u64) {
         const RECORD: u64 = size_of::<Publication>() as u64;
         if first.saturating_add(count) > 1 << ID_BITS {
             return;
@@ -74,7 +74,8 @@ impl Publications {
 
     /// The record of the object with this id, counted from the first of the cluster's; `None`
     /// beyond the table.
-    pub(crate) fn record(&self, id: u64) -> Option<&Publication> {
+    #[inline]
+    pub fn record(&self, id: u64) -> Option<&Publication> {
         if id >> ID_BITS != 0 {
             return None;
         }
@@ -88,25 +89,28 @@ impl Publications {
 
 /// What a node publishes in, as its heap knows it.
 #[derive(Clone)]
-pub(crate) struct Published {
-    pub(crate) records: Arc<Publications>,
+pub struct OwnPublications {
+    /// The records of its objects.
+    pub records: Arc<Publications>,
     /// The bytes of its store that others see: its first.
-    pub(crate) seen_bytes: u64,
+    pub seen_bytes: u64,
     /// Where the store begins in what they see.
     begins: u64,
 }
 
-impl Published {
+impl OwnPublications {
     /// Where others see so many bytes at a place of the store, if they do.
-    pub(crate) fn seen(&self, place: u64, bytes: u64) -> Option<u64> {
+    #[inline]
+    pub fn seen(&self, place: u64, bytes: u64) -> Option<u64> {
         let is_seen = place <= self.seen_bytes && bytes <= self.seen_bytes - place;
         is_seen.then_some(self.begins + place)
     }
 }
 
 /// The memory of another node, as it is seen from here.
-pub(crate) struct Neighbour {
-    pub(crate) records: Arc<Publications>,
+pub struct Neighbour {
+    /// The records of its objects.
+    pub records: Arc<Publications>,
     store: NonNull<u8>,
     bytes: u64,
     /// What is mapped there, if it is another process's.
@@ -122,7 +126,8 @@ impl Neighbour {
     /// Where so many bytes begin at a place of the store that is said to be theirs; `None` where
     /// the store does not reach. They are mapped as long as this lives, and may be written by
     /// others at any time.
-    pub(crate) fn at(&self, place: u64, bytes: u64) -> Option<NonNull<u8>> {
+    #[inline]
+    pub fn at(&self, place: u64, bytes: u64) -> Option<NonNull<u8>> {
         let is_within = place <= self.bytes && bytes <= self.bytes - place;
         // SAFETY: within what is mapped (`map`, `open`), by the test.
         is_within.then(|| unsafe { self.store.add(place as usize) })
@@ -130,9 +135,9 @@ impl Neighbour {
 }
 
 /// The memory of nodes that see each other.
-pub(crate) struct Neighbours {
+pub struct Neighbours {
     /// By node: where it publishes, if it is in this process.
-    published: Box<[Option<Published>]>,
+    published: Box<[Option<OwnPublications>]>,
     /// By node: what others see of it.
     seen: Box<[Option<Neighbour>]>,
     /// The store of the node here, where others are in other processes.
@@ -141,17 +146,20 @@ pub(crate) struct Neighbours {
 
 impl Neighbours {
     /// Where a node of this process publishes.
-    pub(crate) fn published(&self, node: usize) -> Option<&Published> {
+    #[inline]
+    pub fn published(&self, node: usize) -> Option<&OwnPublications> {
         self.published.get(node)?.as_ref()
     }
 
     /// The memory of a node, as others see it.
-    pub(crate) fn seen(&self, node: usize) -> Option<&Neighbour> {
+    #[inline]
+    pub fn seen(&self, node: usize) -> Option<&Neighbour> {
         self.seen.get(node)?.as_ref()
     }
 
     /// Bytes at the beginning of the store here that are a file's.
-    pub(crate) fn of_file(&self) -> u64 {
+    #[inline]
+    pub fn of_file(&self) -> u64 {
         self.store.as_ref().map_or(0, VisibleStore::bytes)
     }
 
@@ -159,11 +167,11 @@ impl Neighbours {
     ///
     /// # Safety
     /// The stores are mapped as long as this lives.
-    pub(crate) unsafe fn map(stores: &[(NonNull<u8>, u64)]) -> Option<Neighbours> {
+    pub unsafe fn map(stores: &[(NonNull<u8>, u64)]) -> Option<Neighbours> {
         let (mut published, mut seen) = (Vec::new(), Vec::new());
         for &(store, bytes) in stores {
             let records = Arc::new(Publications::map()?);
-            published.push(Some(Published {
+            published.push(Some(OwnPublications {
                 records: Arc::clone(&records),
                 seen_bytes: bytes,
                 begins: 0,
@@ -190,7 +198,7 @@ impl Neighbours {
     ///
     /// # Safety
     /// As of [`VisibleStore::map`].
-    pub(crate) unsafe fn between(
+    pub unsafe fn between(
         (me, place): (usize, StorePlace),
         memory: &Arc<VisibleMemory>,
         shown: Vec<Option<[OwnedFd; 2]>>,
@@ -198,7 +206,7 @@ impl Neighbours {
     ) -> io::Result<Neighbours> {
         // SAFETY: as the caller promises.
         let store = unsafe { VisibleStore::map(place, memory)? };
-        let own = Published {
+        let own = OwnPublications {
             records: Arc::new(Publications::of(memory.records()?)),
             seen_bytes: store.bytes(),
             begins: store.begins(),

@@ -13,11 +13,11 @@ mod map;
 #[path = "views/absent.rs"]
 mod map;
 
-pub(crate) use map::{Views, view_of};
+pub use map::{Views, view_of};
 
 /// What the worker may do with what it sees through a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum View {
+pub enum View {
     /// Nothing.
     Nothing = 0,
     /// Read.

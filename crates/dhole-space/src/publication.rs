@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The record of one object. All zeros, as untouched memory is: nothing is published.
 #[repr(C, align(32))]
-pub(crate) struct Publication {
+pub struct Publication {
     word: AtomicU64,
     place: AtomicU64,
     version: AtomicU64,
@@ -36,18 +36,19 @@ pub(crate) struct Publication {
 
 /// What a reader found at its first look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Look {
+pub struct FirstLook {
     word: u64,
     /// Where in the owner's store the bytes are said to begin.
-    pub(crate) place: u64,
+    pub place: u64,
     /// The version that they are said to have.
-    pub(crate) version: u64,
+    pub version: u64,
 }
 
 impl Publication {
     /// Publishes the object at `place`, whose bytes are whole and of this version. For the owner,
     /// of an object that is not published.
-    pub(crate) fn publish(&self, place: u64, version: u64) {
+    #[inline]
+    pub fn publish(&self, place: u64, version: u64) {
         let word = self.word.load(Ordering::Relaxed);
         self.place.store(place, Ordering::Relaxed);
         self.version.store(version, Ordering::Relaxed);
@@ -55,13 +56,15 @@ impl Publication {
     }
 
     /// Whether the object is published. For the owner.
-    pub(crate) fn is_published(&self) -> bool {
+    #[inline]
+    pub fn is_published(&self) -> bool {
         self.word.load(Ordering::Relaxed) & 1 == 1
     }
 
     /// The object is not published from here on, and its bytes may change. The readers that may
     /// have read it since the last time. For the owner.
-    pub(crate) fn unpublish(&self) -> u64 {
+    #[inline]
+    pub fn unpublish(&self) -> u64 {
         if !self.is_published() {
             // Who marks it meanwhile does not read it.
             return 0;
@@ -89,9 +92,10 @@ impl Publication {
     }
 
     /// The first look of a reader; `None` where nothing is published.
-    pub(crate) fn look(&self) -> Option<Look> {
+    #[inline]
+    pub fn look(&self) -> Option<FirstLook> {
         let word = self.word.load(Ordering::Acquire);
-        (word & 1 == 1).then(|| Look {
+        (word & 1 == 1).then(|| FirstLook {
             word,
             place: self.place.load(Ordering::Relaxed),
             version: self.version.load(Ordering::Relaxed),
@@ -99,7 +103,8 @@ impl Publication {
     }
 
     /// The reader with this bit is about to copy what it looked at.
-    pub(crate) fn mark(&self, reader: u64) {
+    #[inline]
+    pub fn mark(&self, reader: u64) {
         if self.readers.load(Ordering::Relaxed) & reader == 0 {
             self.readers.fetch_or(reader, Ordering::Relaxed);
         }
@@ -108,7 +113,8 @@ impl Publication {
 
     /// The second look: whether the bytes that were copied since the first one are whole, and of
     /// the version that it found.
-    pub(crate) fn still(&self, look: Look) -> bool {
+    #[inline]
+    pub fn still(&self, look: FirstLook) -> bool {
         fence(Ordering::Acquire);
         self.word.load(Ordering::Relaxed) == look.word
     }
@@ -116,7 +122,7 @@ impl Publication {
 
 /// As [`Publication::unpublish`] of each of these records, with one fence for all of them. `read`
 /// is called with those that somebody may have read. For the owner.
-pub(crate) fn unpublish_all<'a, K>(
+pub fn unpublish_all<'a, K>(
     records: impl Iterator<Item = (K, &'a Publication)> + Clone,
     mut read: impl FnMut(K, u64),
 ) {

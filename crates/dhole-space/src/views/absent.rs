@@ -9,12 +9,12 @@ use crate::space::Slot;
 
 /// The views of a node's store, of which there are none on this system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Views {}
+pub enum Views {}
 
 impl Views {
     /// # Safety
     /// None.
-    pub(crate) unsafe fn map(_: &Slot) -> io::Result<Views> {
+    pub unsafe fn map(_: &Slot) -> io::Result<Views> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "only Linux on x86-64 has them",
@@ -31,32 +31,32 @@ impl Views {
         match *self {}
     }
 
-    pub(crate) fn store(&self) -> NonNull<u8> {
+    pub fn store(&self) -> NonNull<u8> {
         match *self {}
     }
 
-    pub(crate) fn store_bytes(&self) -> u64 {
+    pub fn store_bytes(&self) -> u64 {
         match *self {}
     }
 
-    pub(crate) fn of(&self, _: NonNull<u8>, _: View) -> NonNull<u8> {
-        match *self {}
-    }
-
-    /// # Safety
-    /// None.
-    pub(crate) unsafe fn release(&self, _: NonNull<u8>, _: u64) {
+    pub fn of(&self, _: NonNull<u8>, _: View) -> NonNull<u8> {
         match *self {}
     }
 
     /// # Safety
     /// None.
-    pub(crate) unsafe fn unmap(&self) {
+    pub unsafe fn release(&self, _: NonNull<u8>, _: u64) {
+        match *self {}
+    }
+
+    /// # Safety
+    /// None.
+    pub unsafe fn unmap(&self) {
         match *self {}
     }
 }
 
 /// No handle leads to a view.
-pub(crate) fn view_of(_: *mut u8) -> View {
+pub fn view_of(_: *mut u8) -> View {
     View::Nothing
 }

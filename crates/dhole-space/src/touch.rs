@@ -18,12 +18,12 @@ use std::ptr::NonNull;
 /// Where a handle leads, which may be touched. Not a `NonNull`: where the ways of a hit meet, the
 /// compiler would look for the null that stands for no `NonNull` once more.
 #[derive(Clone, Copy)]
-pub(crate) struct Found(*mut u8);
+pub struct Found(*mut u8);
 
 impl Found {
     /// The address.
     #[inline(always)]
-    pub(crate) fn object(self) -> NonNull<u8> {
+    pub fn object(self) -> NonNull<u8> {
         // SAFETY: this type is made in this module alone, of an address that was found not to be 0.
         unsafe { NonNull::new_unchecked(self.0) }
     }
@@ -32,10 +32,10 @@ impl Found {
 /// Where a handle leads, if what is there may be read.
 ///
 /// # Safety
-/// The handle comes from a [table](crate::handle::HandleTable), and the caller borrows the worker's
-/// token.
+/// A negative handle that is not [`expected`] is one that [`negated`] made, of the first byte of an
+/// object in a [view](crate::Views) that is mapped. Where the view lets it be read the caller may.
 #[inline(always)]
-pub(crate) unsafe fn to_read(handle: *mut u8) -> Option<Found> {
+pub unsafe fn to_read(handle: *mut u8) -> Option<Found> {
     match handle.addr().cast_signed() {
         1.. => Some(Found(handle)),
         0 => None,
@@ -48,10 +48,10 @@ pub(crate) unsafe fn to_read(handle: *mut u8) -> Option<Found> {
 /// Where a handle leads, if what is there may be written.
 ///
 /// # Safety
-/// The handle comes from a [table](crate::handle::HandleTable) of write handles, and the caller
-/// borrows the worker's token mutably.
+/// As for [`to_read`]; and where the view lets the object be written the caller may, who alone
+/// accesses it.
 #[inline(always)]
-pub(crate) unsafe fn to_write(handle: *mut u8) -> Option<Found> {
+pub unsafe fn to_write(handle: *mut u8) -> Option<Found> {
     match handle.addr().cast_signed() {
         1.. => Some(Found(handle)),
         0 => None,
@@ -62,7 +62,8 @@ pub(crate) unsafe fn to_write(handle: *mut u8) -> Option<Found> {
 }
 
 /// The handle that leads to `object` in a view.
-pub(crate) fn negated(object: *mut u8) -> *mut u8 {
+#[inline]
+pub fn negated(object: *mut u8) -> *mut u8 {
     std::ptr::without_provenance_mut(object.expose_provenance().wrapping_neg())
 }
 
@@ -71,20 +72,22 @@ pub(crate) fn negated(object: *mut u8) -> *mut u8 {
 const EXPECTED: usize = 1 << (usize::BITS - 1);
 
 /// The handle of an object that its worker is expected to write, or read, and may, once it has
-/// [noted](noted) that.
-pub(crate) fn expected(object: *mut u8) -> *mut u8 {
+/// [noted] that.
+#[inline]
+pub fn expected(object: *mut u8) -> *mut u8 {
     object.map_addr(|address| address | EXPECTED)
 }
 
 /// Whether it is such a handle. A negated address is close to 0, and so has both of the two highest
 /// bits.
 #[inline]
-pub(crate) fn is_expected(handle: *mut u8) -> bool {
+pub fn is_expected(handle: *mut u8) -> bool {
     handle.addr() >> (usize::BITS - 2) == 0b10
 }
 
 /// The handle once that is noted.
-pub(crate) fn noted(handle: *mut u8) -> *mut u8 {
+#[inline]
+pub fn noted(handle: *mut u8) -> *mut u8 {
     handle.map_addr(|address| address & !EXPECTED)
 }
 
@@ -116,11 +119,10 @@ unsafe fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
         };
     }
     let at: *mut u8 = std::ptr::with_exposed_provenance_mut(handle.addr().wrapping_neg());
-    // SAFETY: a negative handle of a table is the negated address of the first byte of an object in
-    // a view of this node (the contract of `HandleTable::set`). Reading it reads a valid byte or
-    // faults, and then the handler leads to the label. As for writing: where the view allows it the
-    // worker may write the object, for the caller borrows its token mutably, and the byte stays
-    // what it is.
+    // SAFETY: a negative handle is the negated address of the first byte of an object in a mapped
+    // view (the caller's promise). Reading it reads a valid byte or faults, and then the handler,
+    // which views are not mapped without (`Views::map`), leads to the label. As for writing: where
+    // the view allows it the caller may write the object, and the byte stays what it is.
     unsafe {
         match writes {
             true => touch!(at, "or byte ptr [{at}], 0", nostack),

@@ -66,7 +66,7 @@ impl VisibleMemory {
     }
 
     /// The table, mapped.
-    pub(crate) fn records(&self) -> io::Result<Mapping> {
+    pub fn records(&self) -> io::Result<Mapping> {
         Mapping::of(&self.records, true)
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn open(files: [OwnedFd; 2], records: u64) -> io::Result<[Mapping; 2]
 
 /// Where the page store of a node lies.
 #[derive(Clone, Copy)]
-pub(crate) enum StorePlace {
+pub enum StorePlace {
     /// In its slot.
     Slot(Slot),
     /// Behind its views.

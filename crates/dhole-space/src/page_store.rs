@@ -10,7 +10,7 @@ use crate::geometry::{HUGE_BYTES, PAGE_BYTES};
 use crate::space;
 
 /// A node's storage. Raw memory: nothing here ever forms a reference to it.
-pub(crate) struct PageStore {
+pub struct PageStore {
     base: NonNull<u8>,
     capacity: u64,
     /// Bytes of all pages that were ever in use.
@@ -41,11 +41,11 @@ pub(crate) struct PageStore {
 
 /// Address space of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Reserved {
+pub struct Reserved {
     /// Where the array begins.
-    pub(crate) at: u64,
+    pub at: u64,
     /// The bytes of the pages that are its alone.
-    pub(crate) pages: Range<u64>,
+    pub pages: Range<u64>,
 }
 
 /// Large objects that were stored in turn, each with the next id.
@@ -78,7 +78,7 @@ impl PageStore {
     ///
     /// # Safety
     /// They are mapped as long as the store is used.
-    pub(crate) unsafe fn new(base: NonNull<u8>, capacity: u64) -> PageStore {
+    pub unsafe fn new(base: NonNull<u8>, capacity: u64) -> PageStore {
         PageStore {
             base,
             capacity,
@@ -99,7 +99,7 @@ impl PageStore {
     }
 
     /// The same, whose first bytes are memory of a file that neighbours map.
-    pub(crate) fn of_file(self, of_file: u64) -> PageStore {
+    pub fn of_file(self, of_file: u64) -> PageStore {
         PageStore { of_file, ..self }
     }
 
@@ -112,7 +112,7 @@ impl PageStore {
     /// stored and not yet written takes one for the other then, and waits.
     /// Ranges whose ids follow on each other count as one here, which only who touches all of the
     /// first finds.
-    pub(crate) fn take_for(&mut self, oid: Oid, bytes: u64, align: u64) -> Option<u64> {
+    pub fn take_for(&mut self, oid: Oid, bytes: u64, align: u64) -> Option<u64> {
         if bytes < PAGE_BYTES {
             return self.take(bytes, align);
         }
@@ -133,7 +133,7 @@ impl PageStore {
 
     /// Storage for one object, which no other object has; `None` when the store is full. `align`
     /// is a power of two of at most a page.
-    pub(crate) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
+    pub fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
         self.take_at_place(bytes, align, None)
     }
 
@@ -152,7 +152,7 @@ impl PageStore {
 
     /// Storage for one object at a place that was chosen for it, where no other object is, in a
     /// store whose objects are all placed so; `None` where the store does not reach.
-    pub(crate) fn take_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
+    pub fn take_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
         self.reach(at.checked_add(bytes.max(1))?)?;
         let mut used = IdSet::default();
         let mut page = at / PAGE_BYTES;
@@ -168,7 +168,7 @@ impl PageStore {
     }
 
     /// The page that begins at `at` is in use; `None` where the store does not reach.
-    pub(crate) fn touch(&mut self, at: u64) -> Option<()> {
+    pub fn touch(&mut self, at: u64) -> Option<()> {
         self.reach(at.checked_add(PAGE_BYTES)?)?;
         let page = at / PAGE_BYTES;
         self.free.remove(page..page + 1);
@@ -176,13 +176,13 @@ impl PageStore {
     }
 
     /// The page that begins at `at` is not in use any more.
-    pub(crate) fn forget(&mut self, at: u64) {
+    pub fn forget(&mut self, at: u64) {
         let page = at / PAGE_BYTES;
         self.free.add(page..page + 1);
     }
 
     /// Address space for an array at a place that was chosen for it.
-    pub(crate) fn reserve_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
+    pub fn reserve_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
         self.reach(at.checked_add(bytes)?)?;
         Some(at)
     }
@@ -218,7 +218,7 @@ impl PageStore {
 
     /// Takes the storage of an object back: the bytes from where to where that belong to no
     /// object any more and are whole pages.
-    pub(crate) fn give_back(&mut self, at: u64, bytes: u64) -> Range<u64> {
+    pub fn give_back(&mut self, at: u64, bytes: u64) -> Range<u64> {
         let (mut freed, mut page) = (IdSet::default(), at / PAGE_BYTES);
         let (open_page, large_page) = (self.open_end, self.large_end);
         let (mut is_open, mut was_last_large) = (false, false);
@@ -247,7 +247,8 @@ impl PageStore {
     }
 
     /// Whether no object lies on the page.
-    pub(crate) fn is_empty(&self, page: u64) -> bool {
+    #[inline]
+    pub fn is_empty(&self, page: u64) -> bool {
         self.live[page as usize] == 0
     }
 
@@ -293,7 +294,7 @@ impl PageStore {
     ///
     /// Arrays begin at different places of their pages: elements at one place of several large
     /// ones would compete for the same few sets of the cache.
-    pub(crate) fn reserve(&mut self, bytes: u64, align: u64) -> Option<Reserved> {
+    pub fn reserve(&mut self, bytes: u64, align: u64) -> Option<Reserved> {
         debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
         let length = bytes.checked_next_multiple_of(PAGE_BYTES)? + PAGE_BYTES;
         let start = match self.unreserved.take(length / PAGE_BYTES) {
@@ -315,13 +316,14 @@ impl PageStore {
     }
 
     /// Takes the address space of an array back, whose pages hold nothing any more.
-    pub(crate) fn unreserve(&mut self, pages: Range<u64>) {
+    pub fn unreserve(&mut self, pages: Range<u64>) {
         let pages = pages.start / PAGE_BYTES..pages.end / PAGE_BYTES;
         self.unreserved.add(pages);
     }
 
     /// What arrays reserved.
-    pub(crate) fn reserved(&self) -> Range<u64> {
+    #[inline]
+    pub fn reserved(&self) -> Range<u64> {
         self.reserved..self.capacity
     }
 
@@ -351,11 +353,13 @@ impl PageStore {
             self.advised <= self.capacity,
             "a store that is filled beyond its end"
         );
-        // SAFETY: within the `capacity` mapped bytes, by the test above.
-        let at = unsafe { self.base.add(self.advised as usize) };
-        match is_file {
-            true => space::make_huge(at, more - self.advised),
-            false => space::advise_huge(at, more - self.advised),
+        // SAFETY: within the `capacity` mapped bytes, by the test above, as what is advised is.
+        unsafe {
+            let at = self.base.add(self.advised as usize);
+            match is_file {
+                true => space::make_huge(at, more - self.advised),
+                false => space::advise_huge(at, more - self.advised),
+            }
         }
         self.advised = more;
     }
@@ -365,7 +369,7 @@ impl PageStore {
     /// # Panics
     /// When it is beyond its end.
     #[inline]
-    pub(crate) fn pointer(&self, at: u64) -> NonNull<u8> {
+    pub fn pointer(&self, at: u64) -> NonNull<u8> {
         assert!(at <= self.capacity, "a place beyond the store");
         // SAFETY: `capacity` bytes from `base` on are mapped, by the contract of `new`, and the
         // place is within them or at their end, by the test above.
@@ -373,17 +377,20 @@ impl PageStore {
     }
 
     /// Bytes of the pages in use, but for those of arrays.
-    pub(crate) fn bytes(&self) -> u64 {
+    #[inline]
+    pub fn bytes(&self) -> u64 {
         self.end - self.free.count() * PAGE_BYTES
     }
 
     /// Bytes of the pages that were ever in use; they are the first of the store.
-    pub(crate) fn extent(&self) -> u64 {
+    #[inline]
+    pub fn extent(&self) -> u64 {
         self.end
     }
 
     /// The most that one object may take.
-    pub(crate) fn capacity(&self) -> u64 {
+    #[inline]
+    pub fn capacity(&self) -> u64 {
         self.capacity
     }
 }

@@ -15,15 +15,17 @@ use dhole_model::unpoisoned;
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
 use crate::geometry::{HUGE_BYTES, IDS_PER_PAGE, PAGE_BYTES, SLOT_BITS_PER_ID};
-use crate::parts::size_of_part;
 use crate::reservation::{Reservation, ReserveError};
 
 /// The log2 of the most ids that a process may ever use.
 const MAX_INDEX_BITS: u32 = 36;
 
+/// Where this part of what is left would be exceeded, parts are smaller: the last ids are for all.
+const SHARE_OF_LEFT: u64 = 64;
+
 /// One node's part of the reservation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub struct Slot {
     number: u32,
     base: NonNull<u8>,
     index_bits: u32,
@@ -45,7 +47,8 @@ impl Slot {
     }
 
     /// Entries of each handle table.
-    pub(crate) fn entries(&self) -> u64 {
+    #[inline]
+    pub fn entries(&self) -> u64 {
         1 << self.index_bits
     }
 
@@ -62,23 +65,27 @@ impl Slot {
     }
 
     /// Where the read handle table starts.
-    pub(crate) fn read_table(&self) -> NonNull<u8> {
+    #[inline]
+    pub fn read_table(&self) -> NonNull<u8> {
         self.part(0)
     }
 
     /// Where the write handle table starts.
-    pub(crate) fn write_table(&self) -> NonNull<u8> {
+    #[inline]
+    pub fn write_table(&self) -> NonNull<u8> {
         self.part(self.table_bytes() + STAGGER[0])
     }
 
     /// Where the page store starts; beyond the end of the write table.
-    pub(crate) fn store(&self) -> NonNull<u8> {
+    #[inline]
+    pub fn store(&self) -> NonNull<u8> {
         const { assert!(STAGGER[0] <= STAGGER[1]) };
         self.part(2 * self.table_bytes() + STAGGER[1])
     }
 
     /// Bytes of the page store: what is left of the slot.
-    pub(crate) fn store_bytes(&self) -> u64 {
+    #[inline]
+    pub fn store_bytes(&self) -> u64 {
         2 * self.table_bytes() - STAGGER[1]
     }
 
@@ -91,7 +98,7 @@ impl Slot {
     ///
     /// # Panics
     /// When the ids are beyond the tables, or fill no whole pages.
-    pub(crate) unsafe fn release_handles(&self, ids: Range<u64>) {
+    pub unsafe fn release_handles(&self, ids: Range<u64>) {
         let whole = [ids.start, ids.end].map(|id| id % IDS_PER_PAGE) == [0, 0];
         let within = ids.start <= ids.end && ids.end <= self.entries();
         assert!(whole && within, "{ids:?} are no pages of handles");
@@ -112,7 +119,7 @@ impl Slot {
     ///
     /// # Panics
     /// When the store has no such bytes.
-    pub(crate) unsafe fn release_store(&self, bytes: Range<u64>, of_file: u64) {
+    pub unsafe fn release_store(&self, bytes: Range<u64>, of_file: u64) {
         let within = bytes.start <= bytes.end && bytes.end <= self.store_bytes();
         assert!(within, "{bytes:?} are not in the store");
         let between = of_file.clamp(bytes.start, bytes.end);
@@ -133,8 +140,8 @@ pub(crate) const STAGGER: [u64; 2] = [0x035b << 12, 0x06d9 << 12];
 #[cfg(miri)]
 pub(crate) const STAGGER: [u64; 2] = [0, 0];
 
-/// A cluster, of which this module only has to know whether it lives.
-pub(crate) type Holder = dyn Any + Send + Sync;
+/// A cluster, of which nothing has to be known but whether it lives.
+pub type Holder = dyn Any + Send + Sync;
 
 /// Who took some ids.
 enum Window {
@@ -157,15 +164,15 @@ struct Shared {
 }
 
 /// The owner of an id, as the process sees it.
-pub(crate) struct Owner {
+pub struct Owner {
     /// The cluster, if it lives.
-    pub(crate) cluster: Option<Arc<Holder>>,
+    pub cluster: Option<Arc<Holder>>,
     /// How many ids from this one on have the same owner, or owners that have ended like it.
-    pub(crate) rest: u64,
+    pub rest: u64,
 }
 
 /// The process's reservation.
-pub(crate) struct Space {
+struct Space {
     base: NonNull<u8>,
     index_bits: u32,
     slots: u32,
@@ -185,8 +192,12 @@ fn space() -> MutexGuard<'static, Option<Space>> {
     unpoisoned::lock(&SPACE)
 }
 
-/// The slots of a new cluster and the cluster's number in the process.
-pub(crate) fn take_slots(nodes: usize) -> Result<(Box<[Slot]>, u64), ReserveError> {
+/// The slots of a new cluster and the cluster's number in the process. No other cluster has one of
+/// them before [`give_back`] or [`give_back_window`] takes it.
+///
+/// # Errors
+/// [`ReserveError`] where the process has no address space, or no room for so many nodes.
+pub fn take_slots(nodes: usize) -> Result<(Box<[Slot]>, u64), ReserveError> {
     if nodes == 0 || nodes > MAX_NODES {
         return Err(ReserveError::Nodes { nodes });
     }
@@ -217,10 +228,13 @@ pub(crate) fn slots() -> u32 {
 
 /// Takes ids for a cluster, of which no other ever gets one. There are at least as many as `size`
 /// begins with, and at most as many as it ends with, both multiples of [`IDS_PER_PAGE`].
-pub(crate) fn take_ids(
-    size: Range<u64>,
-    cluster: Weak<Holder>,
-) -> Result<Range<u64>, ReserveError> {
+///
+/// # Errors
+/// [`ReserveError::Ids`] where too few are left.
+///
+/// # Panics
+/// If no cluster has slots.
+pub fn take_ids(size: Range<u64>, cluster: Weak<Holder>) -> Result<Range<u64>, ReserveError> {
     let mut guard = space();
     let space = guard
         .as_mut()
@@ -245,7 +259,7 @@ pub(crate) fn take_ids(
 }
 
 /// The ids that no cluster of this process has had.
-pub(crate) fn ids_left() -> Range<u64> {
+pub fn ids_left() -> Range<u64> {
     let guard = space();
     let left = guard
         .as_ref()
@@ -255,7 +269,13 @@ pub(crate) fn ids_left() -> Range<u64> {
 
 /// Takes these ids for a cluster, and those before them that no one here had: other processes have
 /// used them. Clusters of this process with the same stamp are parts of one, and take the same.
-pub(crate) fn take_window(
+///
+/// # Errors
+/// [`ReserveError::Ids`] where clusters of this process had some of them, or none are so high.
+///
+/// # Panics
+/// If no cluster has slots.
+pub fn take_window(
     window: Range<u64>,
     stamp: u64,
     cluster: Weak<Holder>,
@@ -298,7 +318,10 @@ pub(crate) fn take_window(
 }
 
 /// As [`give_back`], of a cluster that has used its window only up to `used`.
-pub(crate) fn give_back_window(slots: &[Slot], window: Range<u64>, used: u64) {
+///
+/// # Safety
+/// As there; the caller took the window, and nothing has an id of it from `used` on.
+pub unsafe fn give_back_window(slots: &[Slot], window: Range<u64>, used: u64) {
     if let Some(space) = space().as_mut()
         && let Some(shared) = space.shared.get_mut(&window.start)
     {
@@ -317,11 +340,17 @@ pub(crate) fn give_back_window(slots: &[Slot], window: Range<u64>, used: u64) {
             }
         }
     }
-    give_back(slots, std::iter::empty());
+    // SAFETY: the caller's promise.
+    unsafe { give_back(slots, std::iter::empty()) };
 }
 
-/// A cluster has ended: its slots, cleared, are free and its ids name nothing any more.
-pub(crate) fn give_back(slots: &[Slot], windows: impl Iterator<Item = u64>) {
+/// A cluster has ended: its slots are free and its ids name nothing any more. `windows` are the
+/// first ids of its windows.
+///
+/// # Safety
+/// The caller took the slots, gives them back once, and uses them no more. Their tables hold nulls,
+/// and no file is behind their stores.
+pub unsafe fn give_back(slots: &[Slot], windows: impl Iterator<Item = u64>) {
     let mut guard = space();
     let Some(space) = guard.as_mut() else { return };
     space
@@ -333,7 +362,7 @@ pub(crate) fn give_back(slots: &[Slot], windows: impl Iterator<Item = u64>) {
 }
 
 /// Which cluster of this process `oid` belongs to; `None` if nobody ever had it.
-pub(crate) fn owner(oid: Oid) -> Option<Owner> {
+pub fn owner(oid: Oid) -> Option<Owner> {
     // The lock is released before the caller can drop the cluster, which takes it again.
     let guard = space();
     let (_, (end, window)) = guard.as_ref()?.windows.range(..=oid.0).next_back()?;
@@ -347,7 +376,7 @@ pub(crate) fn owner(oid: Oid) -> Option<Owner> {
 
 /// The parts of the cluster that [`owner`] names which live in this process beside the one that it
 /// names: there are none but where processes are played by one.
-pub(crate) fn other_parts(oid: Oid) -> Vec<Arc<Holder>> {
+pub fn other_parts(oid: Oid) -> Vec<Arc<Holder>> {
     // The lock is released before the caller can drop one, which takes it again.
     let guard = space();
     let shared = guard
@@ -410,6 +439,13 @@ impl Space {
     }
 }
 
+/// How many ids a part gets of so many that are left, where it should have at least and at most so
+/// many; `None` where there are too few.
+pub fn size_of_part(size: Range<u64>, left: u64) -> Option<u64> {
+    let share = left / SHARE_OF_LEFT / IDS_PER_PAGE * IDS_PER_PAGE;
+    (size.start <= left).then(|| size.end.min(share).max(size.start))
+}
+
 /// Gives the pages of `bytes` bytes from `at` on back to the system; they read as zero again.
 ///
 /// # Safety
@@ -449,34 +485,46 @@ unsafe fn give_up(at: NonNull<u8>, bytes: u64, advice: libc::c_int) {
 }
 
 /// The first place at or behind `bytes` from `base` where a huge page begins, from `base`.
-pub(crate) fn huge_from(base: NonNull<u8>, bytes: u64) -> u64 {
+pub fn huge_from(base: NonNull<u8>, bytes: u64) -> u64 {
     let base = base.addr().get() as u64;
     (base + bytes).next_multiple_of(HUGE_BYTES) - base
 }
 
 /// Lets the system use huge pages for `bytes` bytes of the reservation from `at` on; a hint, so
 /// that a system without them is as good.
-pub(crate) fn advise_huge(at: NonNull<u8>, bytes: u64) {
+///
+/// # Safety
+/// They are mapped.
+pub unsafe fn advise_huge(at: NonNull<u8>, bytes: u64) {
+    // SAFETY: as the caller promises.
+    let whole = unsafe { whole_huge_pages(at, bytes) };
     #[cfg(not(miri))]
-    if let Some((at, bytes)) = whole_huge_pages(at, bytes) {
+    if let Some((at, bytes)) = whole {
         // SAFETY: the advice changes no byte and no right of any range, mapped or not.
         let _hint = unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
     }
     #[cfg(miri)]
-    let _ = whole_huge_pages(at, bytes);
+    let _ = whole;
 }
 
 /// As [`advise_huge`], of memory of a file without a name, for which most systems have no huge
 /// pages but where they are asked for: takes the memory at once.
-pub(crate) fn make_huge(at: NonNull<u8>, bytes: u64) {
+///
+/// # Safety
+/// The bytes are mapped.
+pub(crate) unsafe fn make_huge(at: NonNull<u8>, bytes: u64) {
     /// Linux has it from 6.1 on.
     const MADV_COLLAPSE: libc::c_int = 25;
-    advise_huge(at, bytes);
-    let Some((at, bytes)) = whole_huge_pages(at, bytes) else {
+    // SAFETY: as the caller promises.
+    let whole = unsafe {
+        advise_huge(at, bytes);
+        whole_huge_pages(at, bytes)
+    };
+    let Some((at, bytes)) = whole else {
         return;
     };
     for page in (0..bytes).step_by(HUGE_BYTES as usize) {
-        // SAFETY: within the range of which the caller speaks. What is advised takes memory, and
+        // SAFETY: within the range, which is mapped. What is advised takes memory, and
         // changes no byte and no right of any range, mapped or not. A page becomes huge only where
         // a part of it is there.
         unsafe {
@@ -490,11 +538,14 @@ pub(crate) fn make_huge(at: NonNull<u8>, bytes: u64) {
 }
 
 /// The huge pages that lie within a range, if any do.
-fn whole_huge_pages(at: NonNull<u8>, bytes: u64) -> Option<(NonNull<u8>, usize)> {
+///
+/// # Safety
+/// The range is mapped.
+unsafe fn whole_huge_pages(at: NonNull<u8>, bytes: u64) -> Option<(NonNull<u8>, usize)> {
     let (start, huge) = (at.addr().get(), HUGE_BYTES as usize);
     let end = start + bytes as usize;
     let first = start.next_multiple_of(huge);
     let bytes = (end / huge * huge).checked_sub(first)?;
-    // SAFETY: within the range, or at its end.
+    // SAFETY: within the range, which is mapped, or at its end.
     (bytes > 0).then(|| (unsafe { at.add(first - start) }, bytes))
 }

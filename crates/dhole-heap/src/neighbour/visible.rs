@@ -1,21 +1,18 @@
 //! Two processes, played by this one, that map each other's memory: sound ones, and one that lies.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole_model::{Detector, NodeId, Oid, OidRange, Version};
+use dhole_model::{Detector, OidRange};
+use dhole_space::Publications;
 
 use super::*;
-use crate::publications::Publications;
-use crate::{Cluster, HeapMut, Monitor, PublishedObject};
+use crate::Monitor;
 
 const OWNER: NodeId = NodeId(0);
 const READER: NodeId = NodeId(1);
-
-/// Bytes of a table.
-const RECORDS: u64 = 8 << 30;
 
 fn version(lamport: u64) -> Version {
     let node = OWNER;
@@ -129,17 +126,17 @@ fn is_read_and_known(detector: Detector) {
     // What lies beyond the part that others see is asked for.
     let beyond = parts[0].published(OWNER).expect("it publishes").clone();
     let last = beyond.seen(beyond.seen_bytes - 8, 8);
-    assert!(last.is_some_and(|last| last <= STORE_BYTES - 8));
+    assert!(last.is_some_and(|last| last <= store_bytes(&memory[0]) - 8));
     assert_eq!(beyond.seen(beyond.seen_bytes - 7, 8), None);
     // Memory that a run has used is empty for the next.
     drop((nodes, parts));
-    for file in memory.iter().flat_map(|it| [&it.records, &it.store]) {
-        assert_eq!(bytes_of(file), 0);
+    for file in memory.iter().flat_map(|it| shown(it).expect("both")) {
+        assert_eq!(bytes_of(&file), 0);
     }
 }
 
 /// What the system says of a file.
-fn is(file: &SharedFile) -> libc::stat {
+fn is(file: &impl AsRawFd) -> libc::stat {
     // SAFETY: plain numbers, of which zeros are some; the descriptor is open.
     unsafe {
         let mut is: libc::stat = std::mem::zeroed();
@@ -149,8 +146,14 @@ fn is(file: &SharedFile) -> libc::stat {
 }
 
 /// Bytes of memory that a file takes.
-fn bytes_of(file: &SharedFile) -> i64 {
+fn bytes_of(file: &impl AsRawFd) -> i64 {
     is(file).st_blocks * 512
+}
+
+/// Bytes of the file of a store.
+fn store_bytes(memory: &VisibleMemory) -> u64 {
+    let [_, store] = shown(memory).expect("both");
+    is(&store).st_size as u64
 }
 
 /// Later runs use the same memory: nothing of an earlier one is there.
@@ -167,7 +170,8 @@ fn memory_is_of_one_run_at_a_time_and_nothing_is_left_in_it() {
         first
     });
     let record = first[0].record_of(oid);
-    let blocks = || bytes_of(&memory[0].store);
+    let [_, store] = shown(&memory[0]).expect("both");
+    let blocks = || bytes_of(&store);
     let freed = OidRange {
         first: oid.plus(32),
         count: 32,
@@ -198,94 +202,31 @@ fn memory_is_of_one_run_at_a_time_and_nothing_is_left_in_it() {
     drop(second);
     // Slots that were given back are of no file any more.
     let maps = std::fs::read_to_string("/proc/self/maps").expect("what is mapped");
-    let name = format!(" {} ", is(&memory[0].store).st_ino);
+    let name = format!(" {} ", is(&store).st_ino);
     let mapped = maps.lines().filter(|line| line.contains(&name));
     assert_eq!(mapped.collect::<Vec<_>>(), [""; 0]);
 }
 
-/// Sealed or not, of so many bytes, in huge pages or not.
-fn file(seals: libc::c_int, bytes: u64, flags: u32) -> Option<OwnedFd> {
-    // SAFETY: the calls take strings, numbers and descriptors that are open.
-    unsafe {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | flags;
-        let file = libc::memfd_create(c"lie".as_ptr(), flags);
-        if file < 0 {
-            return None;
-        }
-        let file = OwnedFd::from_raw_fd(file);
-        if libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) != 0 {
-            return None;
-        }
-        assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals), 0);
-        Some(file)
-    }
+/// What is no such memory: a file that is none of the system's memory.
+fn lie() -> [OwnedFd; 2] {
+    [(); 2].map(|()| {
+        std::fs::File::open("/proc/self/exe")
+            .expect("this program")
+            .into()
+    })
 }
 
 #[test]
-fn memory_that_may_end_or_is_of_another_size_or_kind_is_not_mapped() {
-    let shrink = libc::F_SEAL_SHRINK;
-    let sound = |bytes| file(shrink, bytes, 0).expect("a file");
-    assert!(open([sound(RECORDS), sound(STORE_BYTES)], RECORDS).is_ok());
-    let unsealed = |bytes| file(libc::F_SEAL_GROW, bytes, 0).expect("a file");
-    let plain = || OwnedFd::from(std::fs::File::open("/proc/self/exe").expect("this program"));
-    let mut lies = vec![
-        [unsealed(RECORDS), sound(STORE_BYTES)],
-        [sound(RECORDS), unsealed(STORE_BYTES)],
-        [sound(STORE_BYTES), sound(RECORDS)],
-        [sound(RECORDS), sound(STORE_BYTES - 4096)],
-        [sound(RECORDS + 4096), sound(STORE_BYTES)],
-        [plain(), sound(STORE_BYTES)],
-        [sound(RECORDS), plain()],
-    ];
-    // Where there are no huge pages in reserve, who touches one is killed.
-    let huge = |bytes| file(shrink, bytes, libc::MFD_HUGETLB);
-    lies.extend(huge(RECORDS).map(|huge| [huge, sound(STORE_BYTES)]));
-    lies.extend(huge(STORE_BYTES).map(|huge| [sound(RECORDS), huge]));
-    for (nth, lie) in lies.into_iter().enumerate() {
-        let refused = open(lie, RECORDS).map(drop).expect_err("a lie");
-        assert_eq!(refused.kind(), ErrorKind::InvalidData, "{nth}: {refused}");
-    }
-    // Who shows none of this is asked by message, and others are read.
+fn a_process_that_shows_no_such_memory_is_asked_by_message_and_others_are_read() {
     let (parts, memory) = (parts(), memory());
     let told = Mutex::new(Vec::new());
-    let lie = Some([sound(RECORDS), unsealed(STORE_BYTES)]);
     let tell = |node, error: io::Error| told.lock().unwrap().push((node, error.kind()));
     parts[1]
-        .publish_in(&memory, vec![lie, None], tell)
+        .publish_in(&memory, vec![Some(lie()), None], tell)
         .expect("own memory");
     assert_eq!(*told.lock().unwrap(), [(OWNER, ErrorKind::InvalidData)]);
     assert!(parts[1].seen(OWNER).is_none());
     assert!(parts[1].published(READER).is_some());
-}
-
-#[test]
-fn no_other_process_writes_the_store_or_makes_either_file_shorter() {
-    let memory = memory();
-    let [records, store] = memory.files().expect("descriptors");
-    let map = |file: &OwnedFd| {
-        let (null, both) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
-        // SAFETY: at an address of the system's choice; nobody touches what is mapped there.
-        let at = unsafe { libc::mmap(null, 4096, both, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        at != libc::MAP_FAILED
-    };
-    assert!(map(&records), "bits are set there");
-    assert!(!map(&store), "it is to be read");
-    for file in [&records, &store] {
-        for bytes in [0, 4096, STORE_BYTES + 4096] {
-            // SAFETY: the descriptor is open.
-            let changed = unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) };
-            assert_ne!(changed, 0, "{bytes}");
-        }
-        // SAFETY: the descriptor is open. Nobody could give memory back after that.
-        let sealed = unsafe {
-            libc::fcntl(
-                file.as_raw_fd(),
-                libc::F_ADD_SEALS,
-                libc::F_SEAL_FUTURE_WRITE,
-            )
-        };
-        assert_ne!(sealed, 0);
-    }
 }
 
 /// A process can write anything into its table, and into its store.
@@ -308,10 +249,11 @@ fn whatever_a_neighbour_publishes_a_reader_gets_a_value_or_nothing() {
         read(reader, oid).map(|(_, is_value)| is_value)
     };
     let object = std::mem::size_of::<(u64, bool)>() as u64;
-    assert_eq!(lie(STORE_BYTES - object), Some(true), "zeros, at the end");
+    let store_bytes = store_bytes(&memory[0]);
+    assert_eq!(lie(store_bytes - object), Some(true), "zeros, at the end");
     for beyond in [
-        STORE_BYTES - object + 1,
-        STORE_BYTES,
+        store_bytes - object + 1,
+        store_bytes,
         u64::MAX - 15,
         u64::MAX,
     ] {

@@ -41,7 +41,8 @@ fn contain(address: usize) -> bool {
 }
 
 /// The view to which a negative handle leads.
-pub(crate) fn view_of(handle: *mut u8) -> View {
+#[inline]
+pub fn view_of(handle: *mut u8) -> View {
     let bits = ARENA.get().map_or(0, |arena| arena.bits);
     match handle.addr().wrapping_neg() >> bits & 3 {
         1 => View::Read,
@@ -52,7 +53,7 @@ pub(crate) fn view_of(handle: *mut u8) -> View {
 
 /// The views of one node's store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Views {
+pub struct Views {
     base: NonNull<u8>,
     bits: u32,
 }
@@ -67,7 +68,7 @@ impl Views {
     ///
     /// # Safety
     /// It has none, and is no other cluster's.
-    pub(crate) unsafe fn map(slot: &Slot) -> io::Result<Views> {
+    pub unsafe fn map(slot: &Slot) -> io::Result<Views> {
         fault::install(contain)?;
         let arena = arena(slot)?;
         let at = (slot.number() as usize) << (arena.bits + 2);
@@ -136,6 +137,7 @@ impl Views {
         STAGGER[1]
     }
 
+    #[inline]
     fn part(&self, view: View) -> NonNull<u8> {
         // SAFETY: a slot's place in the arena has four parts of this size (`map` alone makes views,
         // of a whole place).
@@ -143,19 +145,19 @@ impl Views {
     }
 
     /// Where the store starts: in the view through which the runtime reads and writes, too.
-    pub(crate) fn store(&self) -> NonNull<u8> {
+    pub fn store(&self) -> NonNull<u8> {
         // SAFETY: a view is larger.
         unsafe { self.part(View::Write).add(STAGGER[1] as usize) }
     }
 
     /// Bytes of the store.
-    pub(crate) fn store_bytes(&self) -> u64 {
+    pub fn store_bytes(&self) -> u64 {
         (1 << self.bits) - STAGGER[1]
     }
 
     /// Where something in the store is in this view.
     #[inline]
-    pub(crate) fn of(&self, object: NonNull<u8>, view: View) -> NonNull<u8> {
+    pub fn of(&self, object: NonNull<u8>, view: View) -> NonNull<u8> {
         let writable = self.part(View::Write).addr().get();
         let within = object.addr().get().wrapping_sub(writable) <= 1 << self.bits;
         assert!(within, "an object is in the store");
@@ -169,7 +171,7 @@ impl Views {
     ///
     /// # Safety
     /// `at` is page-aligned, the range lies within the store, and nothing refers to it any more.
-    pub(crate) unsafe fn release(&self, at: NonNull<u8>, bytes: u64) {
+    pub unsafe fn release(&self, at: NonNull<u8>, bytes: u64) {
         // SAFETY: the range is the caller's to clear, in all views.
         unsafe { space::punch(at, bytes) };
     }
@@ -178,7 +180,7 @@ impl Views {
     ///
     /// # Safety
     /// Nothing refers to the store any more, and nobody uses any copy of these views.
-    pub(crate) unsafe fn unmap(&self) {
+    pub unsafe fn unmap(&self) {
         // SAFETY: the slot's place in the arena is reserved again; nothing refers to what was
         // mapped there, as the caller promises.
         let unmapped = unsafe { reserved(Some(self.base), 4 << self.bits) };

@@ -1,0 +1,62 @@
+//! Addresses and memory that is mapped: what lies below objects, and below raw memory.
+//!
+//! All memory that dhole maps for what is shared is mapped here. The heap above gives it types;
+//! nothing here knows of objects more than their ids, places and bytes.
+//!
+//! | module | knows |
+//! |---|---|
+//! | `geometry` | the sizes on which all agree |
+//! | [`space`], `reservation` | the process's one reservation, its slots, and which object ids went to which cluster |
+//! | `page_store` | where in a store which bytes are free |
+//! | `mapping`, `shared_file` | memory that is mapped as a whole, and files without a name behind it |
+//! | `visible`, `domain_file` | the memory of a process that others of its machine map |
+//! | [`publication`], `publications` | what a node publishes of its objects, and where its neighbours find it |
+//! | [`touch`], `views`, `fault` | the detector `vm`: what may not be touched faults |
+//! | [`exception_table`], [`signal`] | instructions that may fault, and handlers of signals |
+//! | `lock_words`, `domain_locks` | locks of the threads of several processes, each a word in a file that all map |
+//!
+//! # Invariants
+//!
+//! 1. *A slot is one cluster's.* [`space::take_slots`] hands a slot out to one caller, until that
+//!    one gives it back. Its tables hold nulls then.
+//! 2. *Ids are never reused.* [`space::take_ids`] and [`space::take_window`] hand out ids that no
+//!    cluster of the process had before, but parts of one cluster the same.
+//! 3. *What is mapped stays mapped.* The reservation and the arena of views stay as long as the
+//!    process; a [`Mapping`] as long as it lives. A file behind any of them never becomes shorter.
+#![warn(unreachable_pub)]
+
+mod domain_file;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
+mod domain_locks;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub mod exception_table;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod fault;
+mod geometry;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod lock_words;
+mod mapping;
+mod page_store;
+pub mod publication;
+mod publications;
+mod reservation;
+mod shared_file;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub mod signal;
+pub mod space;
+pub mod touch;
+mod views;
+mod visible;
+
+pub use domain_file::DomainFile;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
+pub use domain_locks::DomainLocks;
+pub use geometry::{HUGE_BYTES, IDS_PER_PAGE, PAGE_BYTES};
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub use lock_words::LockAttempt;
+pub use mapping::Mapping;
+pub use page_store::{PageStore, Reserved};
+pub use publications::{Neighbour, Neighbours, OwnPublications, Publications};
+pub use reservation::ReserveError;
+pub use views::{View, Views, view_of};
+pub use visible::{StorePlace, VisibleMemory};
