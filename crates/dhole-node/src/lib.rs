@@ -55,6 +55,7 @@ mod collective;
 mod collective_error;
 mod collective_values;
 mod count;
+mod crowd;
 mod describe;
 mod direct;
 mod domain;

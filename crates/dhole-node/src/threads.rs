@@ -14,6 +14,7 @@ use dhole_model::{NodeId, Notify};
 use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_protocol::Message;
 
+use crate::crowd::Crowd;
 use crate::fibers::{Maker, Turn};
 use crate::machine::{Fiber, Machine, Receivers, StartError, Woken};
 use crate::random::Random;
@@ -32,6 +33,7 @@ pub struct Threads {
     waiting: AtomicUsize,
     ways: Waiting,
     cores: usize,
+    crowd: Crowd,
     maker: Maker,
     /// Nodes whose program has not ended.
     unfinished: AtomicUsize,
@@ -81,6 +83,7 @@ impl Threads {
             waiting: AtomicUsize::new(0),
             ways: Waiting::default(),
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            crowd: Crowd::default(),
             maker: Maker::new(),
             unfinished: AtomicUsize::new(0),
         }
@@ -125,6 +128,11 @@ impl Threads {
         }
     }
 
+    /// Looks until it is done, for as long as a worker yields; whether it is.
+    fn wait_yielding(&self, done: &mut dyn FnMut() -> bool) -> bool {
+        self.crowd.wait_until(self.ways, &|| self.elapsed(), done)
+    }
+
     /// Waits until the worker is woken, or for a time, in ever milder ways.
     fn wait_until_woken(&self, seat: &Seat, waiting: usize, at_most: Duration) -> Woken {
         let began = self.elapsed();
@@ -137,12 +145,8 @@ impl Threads {
                 std::hint::spin_loop();
             }
         }
-        let spun = self.elapsed();
-        while self.elapsed() - spun < self.ways.spin {
-            if seat.take_wake() {
-                return Woken::ByWake;
-            }
-            std::thread::yield_now();
+        if self.wait_yielding(&mut || seat.take_wake()) {
+            return Woken::ByWake;
         }
         loop {
             seat.parked.store(true, Ordering::SeqCst);
@@ -208,15 +212,8 @@ impl Machine for Threads {
     }
 
     fn help(&self, _: &Receivers<'_>, _: NodeId, done: &dyn Fn() -> bool) -> bool {
-        let began = self.elapsed();
         // Whoever sends runs the handlers of this node: there is nothing to take.
-        while !done() {
-            if self.elapsed() - began >= self.ways.spin {
-                return false;
-            }
-            std::thread::yield_now();
-        }
-        true
+        self.wait_yielding(&mut || done())
     }
 
     fn wake_worker(&self, node: NodeId) {

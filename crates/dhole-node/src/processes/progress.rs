@@ -34,6 +34,7 @@ use dhole_protocol::Message;
 use self::service::{Seen, Service};
 use self::worker::{BACKSTOP, Next, Patience, Wait};
 use super::{Processes, lock};
+use crate::crowd::Crowd;
 use crate::machine::Receivers;
 
 /// A worker that spins polls so often before it reads the clock, of a port that can be peeked at
@@ -56,8 +57,7 @@ pub(super) struct Progress {
     patience: AtomicU8,
     /// It has asked for something since it learned patience.
     may_learn: AtomicBool,
-    /// Until when the worker takes its core for crowded, in nanoseconds.
-    crowded_until_ns: AtomicU64,
+    crowd: Crowd,
     /// The worker is in the runtime.
     inside: AtomicBool,
     /// Processes were started on this node beside the program.
@@ -89,7 +89,7 @@ impl Progress {
             deferred: Deferred::new(port.nodes()),
             patience: AtomicU8::new(Patience::default().doublings()),
             may_learn: AtomicBool::new(false),
-            crowded_until_ns: AtomicU64::new(0),
+            crowd: Crowd::default(),
             inside: AtomicBool::new(true),
             several: AtomicBool::new(false),
             waits: AtomicU64::new(0),
@@ -176,18 +176,6 @@ impl Progress {
             self.may_learn.store(false, Ordering::Relaxed);
             let patience = self.patience().learns(answered);
             self.patience.store(patience.doublings(), Ordering::Relaxed);
-        }
-    }
-
-    fn crowded_until(&self) -> Duration {
-        Duration::from_nanos(self.crowded_until_ns.load(Ordering::Relaxed))
-    }
-
-    /// Another thread wants the worker's core, until then.
-    fn is_crowded_until(&self, until: Duration) {
-        if until != self.crowded_until() {
-            let ns = until.as_nanos() as u64;
-            self.crowded_until_ns.store(ns, Ordering::Relaxed);
         }
     }
 
@@ -317,8 +305,8 @@ impl Processes {
         }
         let how = progress.how();
         let patience = owed.then(|| progress.patience_lasts(&how));
-        let mut wait = Wait::new(how, progress.spins, at_most, patience)
-            .crowded_until(progress.crowded_until());
+        let mut wait =
+            Wait::new(how, progress.spins, at_most, patience).crowded_until(progress.crowd.until());
         let is_done = loop {
             let came = match found {
                 Found::Done => break true,
@@ -349,7 +337,7 @@ impl Processes {
         if is_done {
             wait.done(ended);
         }
-        progress.is_crowded_until(wait.is_crowded_until());
+        progress.crowd.is_until(wait.is_crowded_until());
         let waited = wait.began().map_or(Duration::ZERO, |began| ended - began);
         progress.goes_on(waited.as_nanos() as u64, wait.answered());
         is_done
@@ -372,23 +360,21 @@ impl Processes {
     /// what it sees, which another thread may take as well, and leaves it to the worker and the
     /// service thread to sleep in the port. Whether it is done.
     pub(super) fn help_until(&self, receivers: &Receivers<'_>, done: &dyn Fn() -> bool) -> bool {
-        let progress = &self.progress;
-        let (began, spin) = (self.since_made(), progress.how().spin);
-        loop {
-            for _ in 0..PEEKS {
-                if done() {
-                    return true;
-                }
+        let mut polls = || {
+            (0..PEEKS).any(|_| {
                 if self.port.peek() {
                     self.take_what_came(receivers);
                 }
                 std::hint::spin_loop();
-            }
-            if self.since_made() - began >= spin {
-                return done();
-            }
-            std::thread::yield_now();
-        }
+                done()
+            })
+        };
+        let clock = || self.since_made();
+        let progress = &self.progress;
+        done()
+            || progress
+                .crowd
+                .wait_until(progress.how(), &clock, &mut polls)
     }
 
     /// Polls for about half a microsecond, until something has come.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use dhole_net::Waiting;
 
+use crate::crowd::Crowd;
+
 /// What a worker does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
@@ -37,11 +39,6 @@ pub(super) enum Next {
 const LEAST_PATIENCE: u32 = 12;
 /// It is doubled so many times at most: then it is about as long as it takes to wake a thread.
 const MOST_DOUBLED: u8 = 2;
-/// How long a worker whose yield had another thread run for as long as a spin takes its core for
-/// crowded, in sleeps of a service thread: it gives the core away once in so many, to see. Only
-/// where there is a core for each process: else the other thread is most often another node, whose
-/// answer the yield brings.
-const CROWDED: u32 = 25;
 /// A parked worker polls by itself once in so many sleeps of a service thread: for what no frame
 /// brings, as the loss of a peer. Nothing else relies on it.
 pub(super) const BACKSTOP: u32 = 25;
@@ -163,11 +160,13 @@ impl Wait {
         self.answered
     }
 
-    /// What came back from a yield only after as long as a spin had to wait for its core.
+    /// What came back from a yield only after as long as a spin had to wait for its core. Only
+    /// where there is a core for each process: else the other thread is most often another node,
+    /// whose answer the yield brings.
     fn learns_of_yield(&mut self, now: Duration) {
         let long = std::mem::take(&mut self.has_yielded) && now - self.yielded >= self.how.spin;
         if long && self.spins {
-            self.crowded_until = now + self.how.sleep * CROWDED;
+            self.crowded_until = Crowd::after(self.how, now);
         }
     }
 
@@ -344,7 +343,7 @@ mod tests {
                 false => assert_eq!(wait.polled(false, at(0), at(3_009)), Next::Notify),
             }
             let until = wait.is_crowded_until();
-            assert_eq!(until, at(3_009) + how.sleep * CROWDED);
+            assert_eq!(until, Crowd::after(how, at(3_009)));
             if !is_done {
                 let next = wait.polled(false, at(0), at(3_010));
                 assert!(matches!(next, Next::Park(_)), "{next:?}");
