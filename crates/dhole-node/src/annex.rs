@@ -121,6 +121,8 @@ pub struct AnnexOutbox<'a> {
     pub now_ns: u64,
     /// How long a thread waits before it looks why, in nanoseconds.
     pub patience_ns: u64,
+    /// The thread takes another step after this time at the latest, if it has patience for so long.
+    pub again_after: Option<Duration>,
     pub(crate) messages: Vec<(NodeId, Message, Payload)>,
     /// Accesses of the program that faulted to read.
     pub read_faults: u64,
@@ -142,6 +144,7 @@ impl<'a> AnnexOutbox<'a> {
             pool,
             now_ns: 0,
             patience_ns: u64::MAX,
+            again_after: None,
             messages: Vec::new(),
             read_faults: 0,
             write_faults: 0,

@@ -218,13 +218,14 @@ impl NodeLink<'_> {
         ended.map(AnnexWaitError::Ended)
     }
 
-    /// Takes a step, and sends what it wants sent.
+    /// Takes a step, and sends what it wants sent. How long the thread waits then before it takes
+    /// another one, unless the wait is over.
     fn take_step(
         &self,
         step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
         is_worker: bool,
         faulted: &mut [bool; 2],
-    ) -> AnnexStep {
+    ) -> Option<Duration> {
         let id = self.node.id;
         let mut out = Outbox::default();
         let mut sent = AnnexOutbox::new(&self.node.pool);
@@ -233,8 +234,10 @@ impl NodeLink<'_> {
         let done = step(&mut sent);
         faulted[0] |= sent.read_faults > 0;
         faulted[1] |= sent.write_faults > 0;
+        let again = sent.again_after.unwrap_or(self.patience);
+        let waits = (done == AnnexStep::Waits).then_some(again.min(self.patience));
         if sent.is_empty() {
-            return done;
+            return waits;
         }
         let wakes_worker = sent.wakes_worker;
         let mut guard = self.node.monitor.lock();
@@ -251,7 +254,7 @@ impl NodeLink<'_> {
         if wakes_worker && !is_worker {
             self.machine.wake_worker(id);
         }
-        done
+        waits
     }
 
     /// Counts for how long a thread was here, and for what.
@@ -275,14 +278,14 @@ impl NodeLink<'_> {
         let began_ns = self.machine.now(id);
         let mut faulted = [false; 2];
         loop {
-            if self.take_step(step, true, &mut faulted) == AnnexStep::Over {
+            let Some(at_most) = self.take_step(step, true, &mut faulted) else {
                 self.counts(began_ns, faulted);
                 return Ok(());
-            }
+            };
             if let Some(ended) = self.ended() {
                 return Err(ended);
             }
-            self.machine.wait_polling(self.receivers, id, self.patience);
+            self.machine.wait_polling(self.receivers, id, at_most);
         }
     }
 }
@@ -316,12 +319,12 @@ impl AnnexLink for NodeLink<'_> {
         let (mut faulted, mut waited) = ([false; 2], false);
         loop {
             let seen = waiter.woken();
-            if self.take_step(step, false, &mut faulted) == AnnexStep::Over {
+            let Some(at_most) = self.take_step(step, false, &mut faulted) else {
                 if waited || faulted != [false; 2] {
                     self.counts(began_ns, faulted);
                 }
                 return Ok(());
-            }
+            };
             waited = true;
             let woken = || waiter.woken() != seen;
             if self.machine.help(self.receivers, self.node.id, &woken) {
@@ -330,7 +333,7 @@ impl AnnexLink for NodeLink<'_> {
             if let Some(ended) = self.ended() {
                 return Err(ended);
             }
-            waiter.sleep(seen, self.patience);
+            waiter.sleep(seen, at_most);
         }
     }
 

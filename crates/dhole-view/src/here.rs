@@ -1,7 +1,9 @@
 //! The thread that calls, of its node: how it takes steps of the machine by which threads wait for
 //! each other, and waits.
 
-use dhole_node::{AnnexOutbox, AnnexStep};
+use std::time::Duration;
+
+use dhole_node::AnnexStep;
 use dhole_protocol::memory::sync::{ThreadAttempt, ThreadCommand, ThreadRefusal, ThreadSync};
 
 use crate::context::{Body, MemoryWaitError};
@@ -42,23 +44,25 @@ impl Here {
         &self,
         mut begin: impl FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
     ) -> Result<u64, ThreadError> {
-        self.attempt_then(&mut begin, &mut |_, _| ())
+        self.attempt_then(&mut begin, &mut |_, _, _| None)
     }
 
-    /// As [`attempt`](Here::attempt), and does something before it waits.
+    /// As [`attempt`](Here::attempt). While the thread waits it does something after each step, of
+    /// which it hears how long it has waited, and which says how soon to do it again.
     pub fn attempt_then(
         &self,
         begin: &mut dyn FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
-        before: &mut dyn FnMut(&Memory, &mut AnnexOutbox<'_>),
+        then: Then<'_>,
     ) -> Result<u64, ThreadError> {
         let (memory, thread) = (self.memory(), self.body.thread);
-        let (mut begun, mut suspected, mut result) = (false, 0, None);
+        let (mut begun, mut suspected, mut result) = (None, 0, None);
         let waits_for = WaitsFor::Thread(thread);
         self.body.wait(&memory.waiters, waits_for, &mut |out| {
             let mut commands = Vec::new();
             let mut machine = memory.sync.machine();
-            if !begun {
-                suspected = out.now_ns;
+            let waited_ns = begun.map(|began| out.now_ns.saturating_sub(began));
+            if waited_ns.is_none() {
+                (begun, suspected) = (Some(out.now_ns), out.now_ns);
                 result = match begin(&mut machine, &mut commands) {
                     Ok(ThreadAttempt::Done(value)) => Some(Ok(value)),
                     Ok(ThreadAttempt::Waits) => None,
@@ -72,14 +76,14 @@ impl Here {
                     result = machine.result(thread);
                 }
             }
+            if result.is_none() {
+                let waited = Duration::from_nanos(waited_ns.unwrap_or(0));
+                out.again_after = then(&mut machine, waited, &mut commands);
+                // It may have ended the wait.
+                result = machine.result(thread);
+            }
             drop(machine);
             memory.sync.carry_out(commands, &memory.waiters, out);
-            if !begun && result.is_none() {
-                before(memory, out);
-                // What goes before may have ended the wait.
-                result = memory.sync.machine().result(thread);
-            }
-            begun = true;
             match result {
                 Some(_) => AnnexStep::Over,
                 None => AnnexStep::Waits,
@@ -106,5 +110,9 @@ impl Here {
         Ok(told.expect("a step was taken")?)
     }
 }
+
+/// What a thread that waits does after a step, once it has waited for so long; how soon again.
+type Then<'a> =
+    &'a mut dyn FnMut(&mut ThreadSync, Duration, &mut Vec<ThreadCommand>) -> Option<Duration>;
 
 type Attempt = Result<ThreadAttempt, ThreadRefusal>;

@@ -40,6 +40,8 @@
 //! # Ok::<(), dhole_node::RunError>(())
 //! ```
 
+use std::time::Duration;
+
 use dhole_model::CallSite;
 use dhole_protocol::memory::sync::ThreadSync;
 
@@ -48,9 +50,9 @@ use crate::here::Here;
 use crate::lock_waits;
 use crate::thread_error::ThreadError;
 
-/// A thread that waits for others of its node at a barrier yields so often before it tells the
-/// manager of those that have come.
-const YIELDS: usize = 64;
+/// A thread that waits for others of its node at a barrier tells the manager after so long of those
+/// that have come.
+const GATHERS: Duration = Duration::from_micros(100);
 
 /// Acquires a lock, and waits until no other thread has it.
 ///
@@ -130,18 +132,14 @@ pub fn barrier(key: u64, parties: u32, site: CallSite) -> Result<bool, ThreadErr
     let thread = here.body.thread;
     let mut arrive =
         |machine: &mut ThreadSync, out: &mut _| machine.arrive(thread, key, parties, site, out);
-    let first = here.attempt_then(&mut arrive, &mut |memory, out| {
-        let has_unsent = || memory.sync.machine().has_unsent(key);
+    let first = here.attempt_then(&mut arrive, &mut |machine, waited, out| {
         // As many of this node as the last time are expected.
-        for _ in 0..YIELDS {
-            if !has_unsent() {
-                return;
-            }
-            std::thread::yield_now();
+        let left = GATHERS.saturating_sub(waited);
+        let gathers = machine.has_unsent(key) && !left.is_zero();
+        if !gathers {
+            machine.flush(key, out);
         }
-        let mut commands = Vec::new();
-        memory.sync.machine().flush(key, &mut commands);
-        memory.sync.carry_out(commands, &memory.waiters, out);
+        gathers.then_some(left)
     })?;
     Ok(first == 1)
 }

@@ -119,6 +119,27 @@ fn a_barrier_takes_two_messages_for_each_other_node() {
 }
 
 #[test]
+fn a_node_of_which_fewer_threads_come_to_a_barrier_than_before_tells_of_those() {
+    // Some of these numbers are managed by each node.
+    const KEYS: std::ops::Range<u64> = 0..6;
+    let run = config(2).run(|w| {
+        threads::scope(w, |_, scope| {
+            scope.spawn(|| KEYS.for_each(|key| _ = barrier(key, 4, site()).expect("a barrier")))?;
+            for key in KEYS {
+                barrier(key, 4, site())?;
+            }
+            Ok::<(), ThreadError>(())
+        })??;
+        // Two of each node went on together before.
+        for key in KEYS {
+            barrier(key, 2, site())?;
+        }
+        Ok(w.barrier()?)
+    });
+    run.expect("a run");
+}
+
+#[test]
 fn a_bounded_buffer_hands_on_what_is_put_into_it() {
     const ITEMS: u64 = 60;
     let (full, empty) = (1, 2);

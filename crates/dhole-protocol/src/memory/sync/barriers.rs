@@ -41,7 +41,8 @@ pub(super) struct Gathering {
 impl ThreadSync {
     /// A thread reaches a barrier of so many. The one that came first goes on with 1, the others
     /// with 0. A node whose threads went on together the last time tells the manager when as many
-    /// are there; where fewer come, one of them must [say so](ThreadSync::flush).
+    /// are there; where fewer come, one of them must [say so](ThreadSync::flush). The manager
+    /// itself knows at once.
     ///
     /// # Errors
     /// [`ThreadRefusal::Parties`]; [`ThreadRefusal::Full`]
@@ -70,7 +71,8 @@ impl ThreadSync {
         arrivals.parties = parties;
         arrivals.waiting.push_back(thread);
         arrivals.unsent += 1;
-        if arrivals.waiting.len() as u32 >= arrivals.expected {
+        let are_all = arrivals.waiting.len() as u32 >= arrivals.expected;
+        if are_all || self.manager_of(key) == self.me {
             self.flush(key, out);
         }
         Ok(match self.result(thread) {
