@@ -7,7 +7,7 @@ use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
 use dhole::{Config, Worker};
 
 use crate::heap::{BASES, VIEWS};
-use crate::{ending, exit, failure, globals, heap, signals, site, stacks, threads};
+use crate::{ending, exit, failure, globals, heap, signals, site, stacks, stray, threads};
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -111,6 +111,7 @@ fn run_node(
 pub extern "C" fn main(count: c_int, values: *const *const c_char) -> c_int {
     // SAFETY: nothing else runs yet. As in every Rust program, a node that is gone is an error.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    stray::begin();
     let arguments = Arguments { count, values };
     run(arguments, &|values| {
         // SAFETY: the program's `main`, with as many arguments as there are. It is compiled with

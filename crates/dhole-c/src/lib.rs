@@ -50,6 +50,7 @@ mod signals;
 mod site;
 mod stacks;
 mod stats;
+mod stray;
 mod sync;
 mod thread;
 mod threads;

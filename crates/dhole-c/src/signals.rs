@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use libc::{sigaction, sigset_t};
 
 use crate::failure::refused;
-use crate::{heap, stacks};
+use crate::{heap, stacks, stray};
 
 /// Whether faults come by SIGSEGV, too: where the system refuses `userfaultfd`.
 static TAKES_SEGV: AtomicBool = AtomicBool::new(false);
@@ -22,6 +22,7 @@ pub(crate) fn begin() {
         libc::sigaction(libc::SIGSEGV, std::ptr::null(), current.as_mut_ptr());
         current.assume_init()
     };
+    let current = stray::without_ours(current);
     TAKES_SEGV.store(current.sa_sigaction != libc::SIG_DFL, Ordering::SeqCst);
 }
 
@@ -202,7 +203,7 @@ pub unsafe extern "C" fn dh_sigaction(
         let own = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let done = libc::sigaction(signal, own, before.as_mut_ptr());
         if done == 0 && !old.is_null() {
-            old.write(before.assume_init());
+            old.write(stray::without_ours(before.assume_init()));
         }
         done
     }

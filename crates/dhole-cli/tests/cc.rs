@@ -244,7 +244,13 @@ fn mistakes_are_named(domains: &str) {
         &["freeing 0x20", "no block begins there"],
     );
     // The program's own fault ends the node as ever, and the command names both.
-    said("fault", 128 + 11, &["node 1", "SIGSEGV"]);
+    let nothing = "error: node 1: an access to 0x8, where this process has nothing\n";
+    said("fault", 128 + 11, &["node 1 was", "SIGSEGV", nothing]);
+    let local = "to 0x7ffbffa00000, where this process has nothing: if it is a local variable of a \
+                 thread on another node, link the program with `dhole cc --shared-stacks`";
+    said("stray", 128 + 11, &["node 1 was", local]);
+    let none = "error: node 1: an access to what can be no address\n";
+    said("noncanonical", 128 + 11, &["node 1 was", none]);
     let output = checked(run_in(domains, shared(), 2, &["full"]));
     let printed = text(&output.stdout);
     assert!(
@@ -262,6 +268,12 @@ fn a_child_has_none_of_the_memory() {
     for domains in ["node", "host"] {
         let output = checked(run_in(domains, shared(), 2, &["fork"]));
         assert_eq!(text(&output.stdout), "child: signal 11\n");
+        let why = "nothing: a child of fork has none of the shared memory";
+        assert!(
+            text(&output.stderr).contains(why),
+            "{}",
+            text(&output.stderr)
+        );
     }
 }
 

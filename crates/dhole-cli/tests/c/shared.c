@@ -209,8 +209,10 @@ static void run_io(void) {
 
 static void last(void) { printf("at exit %ld\n", counter); }
 
+static unsigned long wrong = 8;
+
 static void faults(void) {
-    if (dh_me() == 1) *(volatile int *)8 = 1;
+    if (dh_me() == 1) *(volatile int *)wrong = 1;
     dh_barrier(&barrier, threads);
 }
 
@@ -235,6 +237,12 @@ int main(int count, char **words) {
     } else if (!strcmp(what, "middle")) {
         dh_free((char *)dh_malloc(100) + 32);
     } else if (!strcmp(what, "fault")) {
+        dh_create(faults, threads);
+    } else if (!strcmp(what, "stray")) {
+        wrong = 0x7ffbffa00000; /* between all stacks and what else is mapped */
+        dh_create(faults, threads);
+    } else if (!strcmp(what, "noncanonical")) {
+        wrong = 1UL << 63;
         dh_create(faults, threads);
     } else if (!strcmp(what, "fork")) {
         int status;
