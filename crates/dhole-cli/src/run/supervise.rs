@@ -35,6 +35,8 @@ use crate::say::complain;
 const AGENT_WITHIN: Duration = Duration::from_secs(30);
 /// The time for this machine to connect to itself.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
+/// The time that other nodes have to end after one was lost, before users are told of it.
+const LOSS_TOLD_AFTER: Duration = Duration::from_secs(1);
 /// The time for the last output of nodes that have ended.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
 
@@ -60,6 +62,7 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         gathering: Gathering::default(),
         answered: BTreeSet::new(),
         signalled: None,
+        loss: LossNotice::None,
         tell,
         events,
     };
@@ -127,6 +130,7 @@ pub struct Cluster<'a> {
     pub answered: BTreeSet<u16>,
     /// The signal that ends the run.
     pub signalled: Option<i32>,
+    loss: LossNotice,
     tell: Sender<Event>,
     events: Receiver<Event>,
 }
@@ -398,13 +402,16 @@ impl Cluster<'_> {
             if self.signalled.is_some() || fails {
                 ending.get_or_insert_with(Ending::begins);
             }
-            let wakes = ending.as_ref().and_then(|e| e.next(grace));
+            let wakes = match &ending {
+                Some(ending) => ending.next(grace),
+                None => self.loss.due(),
+            };
             match self.next(wakes) {
                 Some(event) => self.take(event),
                 None => match ending.as_mut().map(|e| e.advance(grace)) {
                     Some(Step::Ask) => self.signal_all(Signal::TERM),
                     Some(Step::Kill) => self.kill_all(),
-                    None => {}
+                    None => self.tell_of_loss(),
                 },
             }
         }
@@ -447,6 +454,9 @@ impl Cluster<'_> {
                 }
                 let waits = self.gathering.said(node, word);
                 self.tell_in_vain(&waits);
+                if self.loss == LossNotice::None && self.gathering.lost().is_some() {
+                    self.loss = LossNotice::Due(Instant::now() + LOSS_TOLD_AFTER);
+                }
             }
             Event::Agent { node, .. } => drop(self.answered.insert(node)),
             Event::Elsewhere(_) => {}
@@ -454,6 +464,19 @@ impl Cluster<'_> {
             Event::Unwritten | Event::Alone => self.begin_to_end(SIGPIPE),
             Event::Signal(SIGQUIT) => self.ask_all(),
             Event::Signal(signal) => self.begin_to_end(signal),
+        }
+    }
+
+    /// Names a node that was lost while all others go on: they may compute for long before they
+    /// wait for it, and end.
+    fn tell_of_loss(&mut self) {
+        self.loss = LossNotice::Told;
+        let lost = self.gathering.lost();
+        if let Some(lost) = lost.filter(|lost| !self.goes_on_without(lost.node)) {
+            let words = self.in_words(lost);
+            complain(format_args!(
+                "{words}. The run ends when the other nodes wait next"
+            ));
         }
     }
 
@@ -499,6 +522,25 @@ impl Cluster<'_> {
             (None, _) => self.signal_all(Signal::TERM),
         }
         self.signalled.get_or_insert(signal);
+    }
+}
+
+/// Whether users know of a node that was lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LossNotice {
+    /// None was.
+    None,
+    /// They are told then, if no node has ended because of it.
+    Due(Instant),
+    Told,
+}
+
+impl LossNotice {
+    fn due(self) -> Option<Instant> {
+        match self {
+            LossNotice::Due(at) => Some(at),
+            LossNotice::None | LossNotice::Told => None,
+        }
     }
 }
 

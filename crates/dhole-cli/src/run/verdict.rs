@@ -107,10 +107,7 @@ impl Cluster<'_> {
                 self.blame(*node, end);
                 return end.code;
             }
-            Some((Lost { node, by, how }, None)) => {
-                let (name, by) = (self.name(*node), self.name(*by));
-                complain(format_args!("{name} was lost to {by}: {how}"));
-            }
+            Some((lost, None)) => complain(format_args!("{}", self.in_words(lost))),
             None => match self.gathering.never_came(self.places.len() as u16, first) {
                 Some(missing) => {
                     let name = self.name(missing);
@@ -122,6 +119,12 @@ impl Cluster<'_> {
             },
         }
         end.code
+    }
+
+    /// Which node was lost to which, and how.
+    pub fn in_words(&self, Lost { node, by, how }: &Lost) -> String {
+        let (name, by) = (self.name(*node), self.name(*by));
+        format!("{name} was lost to {by}: {how}")
     }
 
     fn blame(&self, node: u16, end: &End) {

@@ -1,6 +1,7 @@
 //! What `dhole run` makes of nodes that never meet, do not fit together, or lose each other. The
 //! program is `member`.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::{env, process};
 
@@ -20,9 +21,16 @@ fn member() {
     let me = env::var("DHOLE_NODE").unwrap_or_default();
     let run = Config::nodes(1).run(|w| {
         w.barrier()?;
-        if program == "stops" && me == "1" {
+        if ["stops", "stops while others compute"].contains(&&program[..]) && me == "1" {
             let own = rustix::process::getpid();
             rustix::process::kill_process(own, rustix::process::Signal::STOP).unwrap();
+        }
+        if program == "stops while others compute" {
+            // Until the command has told of the loss.
+            let goes_on = env::var("DHOLE_TEST_GOES_ON").expect("a path");
+            while !std::path::Path::new(&goes_on).exists() {
+                std::hint::spin_loop();
+            }
         }
         if ["panics", "panics and goes on"].contains(&&program[..]) && me == "1" {
             panic!("no luck");
@@ -77,21 +85,25 @@ fn member() {
 }
 
 /// Runs a shell script on processes, in which `$MEMBER` is the program.
-fn run(words: &[&str], script: &str, variables: &[(&str, &str)]) -> Output {
+fn command(words: &[&str], script: &str, variables: &[(&str, &str)]) -> Command {
     let member = format!(
         "{} --exact meeting::member --nocapture --test-threads=1",
         env::current_exe().unwrap().display()
     );
-    Command::new(env!("CARGO_BIN_EXE_dhole"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+    command
         .arg("run")
         .args(words)
         .args(["--", "/bin/sh", "-c", script])
         .env(PROGRAM, "sound")
         .env("MEMBER", member)
         .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str], script: &str, variables: &[(&str, &str)]) -> Output {
+    command(words, script, variables).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -306,6 +318,27 @@ fn a_node_that_is_stopped_is_named_and_not_who_missed_it() {
             "{output:?}"
         );
     }
+}
+
+#[test]
+fn a_node_that_is_stopped_is_named_while_the_others_compute() {
+    let folder = tempfile::tempdir().unwrap();
+    let goes_on = folder.path().join("told");
+    let words = ["-n", "2", "--grace-ms", "1000"];
+    let variables = [
+        (PROGRAM, "stops while others compute"),
+        ("DHOLE_BOUND_MS", "500"),
+        ("DHOLE_TEST_GOES_ON", goes_on.to_str().unwrap()),
+    ];
+    let mut command = command(&words, "exec $MEMBER", &variables);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = told.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("dhole: ")));
+    std::fs::write(goes_on, "").unwrap();
+    let expected = "dhole: node 1 was lost to node 0: nothing was heard of it for 500ms. The run \
+                    ends when the other nodes wait next";
+    assert_eq!(told.unwrap().unwrap(), expected);
+    assert_eq!(child.wait().unwrap().code(), Some(9));
 }
 
 #[test]
