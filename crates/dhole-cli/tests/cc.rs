@@ -108,6 +108,18 @@ fn built(of: &'static OnceLock<PathBuf>, name: &str, options: &[&str]) -> &'stat
     })
 }
 
+#[test]
+fn a_folder_that_is_named_and_has_no_library_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("shared");
+    let (source, path) = (source("shared.c"), output.to_str().unwrap());
+    let mut cc = cc(&[&source, "-o", path]);
+    let output = cc.env("DHOLE_C", folder.path()).output().unwrap();
+    let said = text(&output.stderr);
+    let named = format!("it is not in any of {}:", folder.path().display());
+    assert!(!output.status.success() && said.contains(&named), "{said}");
+}
+
 fn shared() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     built(&BUILT, "shared", &["-std=gnu89"])

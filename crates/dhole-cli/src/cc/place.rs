@@ -1,5 +1,5 @@
 //! Where the library and the headers are: in the folder that `DHOLE_C` names, beside the command,
-//! where a package puts them, or in the sources.
+//! where a package puts them, or in the sources. If a folder is named, the library must be there.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,8 @@ fn found(what: &'static str, places: Vec<PathBuf>) -> Result<PathBuf, CcError> {
     })
 }
 
-fn named() -> impl Iterator<Item = PathBuf> {
-    std::env::var_os("DHOLE_C").map(PathBuf::from).into_iter()
+fn named() -> Option<PathBuf> {
+    std::env::var_os("DHOLE_C").map(PathBuf::from)
 }
 
 /// The folder of this command.
@@ -32,15 +32,17 @@ fn beside() -> PathBuf {
 
 /// The library that programs are linked with.
 pub fn library() -> Result<PathBuf, CcError> {
-    let beside = beside();
-    let places = named().chain([beside.clone(), beside.join("../lib")]);
-    Ok(found(LIBRARY, places.collect())?.join(LIBRARY))
+    let places = match named() {
+        Some(named) => vec![named],
+        None => vec![beside(), beside().join("../lib")],
+    };
+    Ok(found(LIBRARY, places)?.join(LIBRARY))
 }
 
 /// The folder of the headers and macros.
 pub fn headers() -> Result<PathBuf, CcError> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dhole-c/include");
-    let named = named().flat_map(|it| [it.join("include"), it]);
+    let named = named().into_iter().flat_map(|it| [it.join("include"), it]);
     let places = named.chain([beside().join("../include"), sources]);
     found(HEADER, places.collect())
 }

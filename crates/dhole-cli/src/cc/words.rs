@@ -93,7 +93,7 @@ const STOPS: [&str; 11] = [
 ];
 
 /// Options with which globals could not be shared.
-const REFUSED: [(&str, &str); 5] = [
+const REFUSED: [(&str, &str); 11] = [
     (
         "-shared",
         "a shared library has no fixed addresses, which a program of dhole's needs",
@@ -114,7 +114,18 @@ const REFUSED: [(&str, &str); 5] = [
         "-mcmodel=large",
         "variables of the large model lie in sections that cannot be shared",
     ),
+    ("--coverage", PROFILES),
+    ("-fprofile-arcs", PROFILES),
+    ("-fprofile-generate", PROFILES),
+    ("-ftest-coverage", PROFILES),
+    ("-pg", PROFILES),
+    (
+        "-r",
+        "a partly linked object has no variables that can be placed: link the program at once",
+    ),
 ];
+const PROFILES: &str =
+    "counters that the compiler adds would be shared globals, which each process writes at its end";
 
 /// Ends of names of sources in other languages, which a compiler of C compiles too.
 const OTHER_LANGUAGES: [&str; 20] = [
@@ -357,6 +368,10 @@ mod tests {
             "-flto=auto",
             "-fsanitize=address",
             "-mcmodel=large",
+            "--coverage",
+            "-fprofile-generate=folder",
+            "-pg",
+            "-r",
         ] {
             let words = [OsString::from("a.c"), refused.into()];
             let error = Words::read(&words).unwrap_err();
