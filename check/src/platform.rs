@@ -3,9 +3,10 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use dhole_live::Threads;
 use dhole_model::Coherence;
 use dhole_model::unpoisoned;
-use dhole_node::{Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, run_on};
+use dhole_node::{Machine, Outcome, Races, Result, RunError, Settings, Worker, run_on};
 use dhole_sim::Sim;
 
 /// A kind of machine for the checks.

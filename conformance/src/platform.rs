@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use dhole_check::{Bug, Changed, Fate, Platform, Simulated};
+use dhole_live::Processes;
 use dhole_model::{Barriers, Detector, NodeId, Notify, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
-use dhole_node::{Fiber, Machine, Multiprocess, Processes, Receivers, Settings, StartError, Woken};
+use dhole_node::{Fiber, Machine, Multiprocess, Receivers, Settings, StartError, Woken};
 use dhole_protocol::Message;
 use dhole_sim::Sim;
 use rand::rngs::Xoshiro256PlusPlus;

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use bench::table::{Summary, head, ratio, row};
 use bench::{Outcome, floors};
+use dhole_live::Processes;
 use dhole_model::NodeId;
 use dhole_net::Port;
-use dhole_node::{Processes, Settings, Worker, run_on};
+use dhole_node::{Settings, Worker, run_on};
 
 /// By these arguments this program is the other process.
 const SERVE_SHM: &str = "serve-shm";

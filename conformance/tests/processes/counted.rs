@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use conformance::ports::{self, Make};
 use conformance::run_processes;
 use dhole::{Lock, NodeId, Result, Worker, on, replicated};
+use dhole_live::Processes;
 use dhole_model::{Counters, Notify};
 use dhole_net::{Layer, Port, SendError};
-use dhole_node::{Machine, Processes, Settings};
+use dhole_node::{Machine, Settings};
 use serde::{Deserialize, Serialize};
 
 const NODES: usize = 3;

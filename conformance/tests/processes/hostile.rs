@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use conformance::ports::{self, Make};
 use conformance::run_processes;
 use dhole::NodeId;
+use dhole_live::Processes;
 use dhole_model::{Elements, Notify, Oid, OidRange, PageId, PageRange, VectorTime, Version};
 use dhole_net::{Layer, Port, SendError};
-use dhole_node::{Machine, Processes, Settings};
+use dhole_node::{Machine, Settings};
 use dhole_protocol::{
     Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, FollowedReferences, Interval,
     MOST_ALONG, Message, Pushed, Sent, SentDiff, Wanted, WantedDiffs, WriteNotices, WrittenPages,

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use conformance::{Platform, ports};
 use dhole::{NodeId, Object, Pending, Worker, replicated};
+use dhole_live::Processes;
 use dhole_model::Notify;
 use dhole_net::{Layer, Port, SendError};
-use dhole_node::{Machine, Processes};
+use dhole_node::Machine;
 
 /// Node 1 is starting an operation.
 static STARTING: AtomicBool = AtomicBool::new(false);

@@ -308,8 +308,8 @@ impl<'id> Worker<'id> {
     ///
     /// ```
     /// # use dhole_heap::Absent;
-    /// # use dhole_node::{Settings, Threads, run_on};
-    /// # run_on(&Threads::new(1, 0), &Settings::nodes(1), |w| {
+    /// # use dhole_node::{Result, Worker};
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
     /// let numbers = w.alloc_range(4, |i| i as u64);
     /// let sum = w.readers(|present| {
     ///     std::thread::scope(|scope| {
@@ -320,7 +320,7 @@ impl<'id> Worker<'id> {
     ///     })
     /// })?;
     /// assert_eq!(sum, 6);
-    /// # Ok(()) }).unwrap();
+    /// # Ok(()) }
     /// ```
     #[inline]
     pub fn readers<R>(&mut self, f: impl for<'r> FnOnce(Readers<'r>) -> R) -> R {

@@ -66,20 +66,6 @@ impl Domain {
     }
 }
 
-impl Domains {
-    /// Of these nodes of one machine, in their order, those of the domain of node `me`.
-    pub(crate) fn of(self, machine: &[NodeId], me: NodeId) -> Vec<NodeId> {
-        let most = match self {
-            Domains::Host => machine.len().max(1),
-            Domains::Node => 1,
-            Domains::Most(nodes) => usize::from(nodes).max(1),
-        };
-        let mut all = machine.chunks(most);
-        let own = all.find(|nodes| nodes.contains(&me));
-        own.map_or_else(|| vec![me], <[NodeId]>::to_vec)
-    }
-}
-
 /// The leaders of the nodes of a run, which say in which domains they are, if all nodes of each say
 /// the same.
 ///
@@ -126,17 +112,6 @@ mod tests {
 
     fn ids(nodes: &[u16]) -> Vec<NodeId> {
         nodes.iter().copied().map(NodeId).collect()
-    }
-
-    #[test]
-    fn a_machine_s_nodes_are_cut_into_domains_in_their_order() {
-        let machine = ids(&[1, 2, 4, 7, 9]);
-        assert_eq!(Domains::Host.of(&machine, NodeId(4)), machine);
-        assert_eq!(Domains::Node.of(&machine, NodeId(4)), ids(&[4]));
-        assert_eq!(Domains::Most(2).of(&machine, NodeId(4)), ids(&[4, 7]));
-        assert_eq!(Domains::Most(2).of(&machine, NodeId(9)), ids(&[9]));
-        // A node that shows nothing is not among them.
-        assert_eq!(Domains::Host.of(&machine, NodeId(3)), ids(&[3]));
     }
 
     #[test]

@@ -18,8 +18,8 @@ impl Worker<'_> {
     /// is a race. References to freed objects may stay where they are.
     ///
     /// ```
-    /// # use dhole_node::{AccessError, Settings, Threads, run_on};
-    /// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+    /// # use dhole_node::{AccessError, Result, Worker};
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
     /// let list = w.once(|w| Ok(w.alloc_range(100, |i| i)))?;
     /// if w.node().index() == 0 {
     ///     w.free(list)?;
@@ -27,7 +27,7 @@ impl Worker<'_> {
     /// w.barrier()?;
     /// let error = list.at(7).try_get(w).unwrap_err();
     /// assert!(matches!(error, AccessError::Freed { .. }));
-    /// # Ok(()) }).unwrap();
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors

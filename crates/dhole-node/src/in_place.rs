@@ -14,13 +14,13 @@ impl Worker<'_> {
     /// thread has 8 MiB, a simulated node 1 MiB (`stack_bytes` of its settings).
     ///
     /// ```
-    /// # use dhole_node::{Settings, Threads, run_on};
-    /// # run_on(&Threads::new(1, 0), &Settings::nodes(1), |w| {
+    /// # use dhole_node::{Result, Worker};
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
     /// let field = w.alloc_with(|field: &mut [[f64; 1024]; 2048]| {
     ///     field[0].fill(1.0); // the upper edge
     /// }); // 16 MiB
     /// assert_eq!(field.get(w)[0][1023] + field.get(w)[1][0], 1.0);
-    /// # Ok(()) }).unwrap();
+    /// # Ok(()) }
     /// ```
     ///
     /// It is read in place by [`get`](Ref::get) and written in place by [`get_mut`](Ref::get_mut),
@@ -86,13 +86,13 @@ impl Worker<'_> {
     /// as [`alloc`](Worker::alloc).
     ///
     /// ```
-    /// # use dhole_node::{Settings, Threads, run_on};
-    /// # run_on(&Threads::new(1, 0), &Settings::nodes(1), |w| {
+    /// # use dhole_node::{Result, Worker};
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
     /// let numbers: Vec<u64> = (0..2 << 20).collect();
     /// let numbers: Box<[u64; 2 << 20]> = numbers.into_boxed_slice().try_into().unwrap();
     /// let numbers = w.alloc_boxed(numbers); // 16 MiB
     /// assert_eq!(numbers.get(w)[1_000_000], 1_000_000);
-    /// # Ok(()) }).unwrap();
+    /// # Ok(()) }
     /// ```
     #[track_caller]
     pub fn alloc_boxed<T: Share>(&mut self, value: Box<T>) -> Ref<T> {

@@ -2,7 +2,8 @@
 //!
 //! A [`Node`] is a heap and a protocol under one lock; a [`Worker`] is what a program on it holds.
 //! [`run_on`] runs a program on a [`Machine`], of which the engine knows no more than that trait:
-//! [`Threads`] runs nodes as threads of one process, `dhole-sim` simulates a cluster.
+//! `dhole-live` runs nodes as threads of one process or as processes, `dhole-sim` simulates a
+//! cluster.
 //!
 //! | module | event or command |
 //! |---|---|
@@ -25,21 +26,6 @@
 //! | `race` | what a program is told of its races |
 //! | `launch` | the beginning and the end of a run |
 //! | `into_error` | what `?` turns into an error of a program |
-//!
-//! ```
-//! use dhole_node::{Settings, Threads, run_on};
-//!
-//! let (machine, settings) = (Threads::new(2, 0), Settings::nodes(2));
-//! let outcome = run_on(&machine, &settings, |w| {
-//!     let node = w.node();
-//!     let numbers = w.once(|w| Ok(w.alloc_range(2, |_| 0_u16)))?;
-//!     *numbers.at(node.index()).get_mut(w) = node.0 + 1;
-//!     w.barrier()?;
-//!     Ok(numbers.iter().map(|n| n.read(w)).sum::<u16>())
-//! })?;
-//! assert_eq!(outcome.value, 3);
-//! # Ok::<(), dhole_node::RunError>(())
-//! ```
 #![forbid(unsafe_code)]
 
 mod access;
@@ -55,7 +41,6 @@ mod collective;
 mod collective_error;
 mod collective_values;
 mod count;
-mod crowd;
 mod describe;
 mod direct;
 mod domain;
@@ -64,7 +49,6 @@ mod error;
 mod failure;
 mod family;
 mod faults;
-mod fibers;
 mod fingerprint;
 mod freeing;
 mod graphs;
@@ -93,10 +77,8 @@ mod outcome;
 mod paged;
 mod payload_check;
 mod process_error;
-mod processes;
 mod protocol_choice;
 mod race;
-mod random;
 mod raw_memory;
 mod reachable;
 mod rounds;
@@ -107,7 +89,6 @@ mod step;
 mod sync;
 mod sync_error;
 mod sync_object;
-mod threads;
 mod waits;
 mod worker;
 
@@ -139,7 +120,6 @@ pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;
 pub use process_error::ProcessError;
-pub use processes::{ProcessLimits, Processes};
 pub use protocol_choice::Under;
 pub use race::RaceReport;
 pub use raw_memory::{MemoryLayout, MemoryManagers, UnknownLayout, UnknownManagers};
@@ -147,7 +127,6 @@ pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};
 pub use sync_error::{OutOfMemory, RunEnded, SyncError};
 pub use sync_object::{HeldExclusive, HeldShared, RwLock, Semaphore};
-pub use threads::Threads;
 pub use worker::Worker;
 
 /// A map whose order is the same on every node: for the state of shared objects.

@@ -146,8 +146,8 @@ held! {
 /// may find that another was faster, so wait in a loop.
 ///
 /// ```
-/// # use dhole_node::{Settings, Threads, run_on, Condvar, Lock};
-/// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+/// # use dhole_node::{Condvar, Lock, Result, Worker};
+/// # fn example(w: &mut Worker<'_>) -> Result<()> {
 /// let lock = Lock::numbered(1);
 /// let ready = Condvar::numbered(lock, 0);
 /// let flag = w.once(|w| Ok(w.alloc(false)))?;
@@ -160,7 +160,7 @@ held! {
 ///     held = ready.wait(w, held)?;
 /// }
 /// held.release(w)?;
-/// # Ok(()) }).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
 #[share(crate = "dhole_heap", nullable)]

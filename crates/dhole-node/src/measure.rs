@@ -14,26 +14,24 @@ impl Worker<'_> {
     /// while it waits here: another barrier should go before. Called again, it begins anew.
     ///
     /// ```
-    /// # use dhole_node::{Settings, Threads, run_on};
-    /// # let (machine, mut settings) = (Threads::new(2, 0), Settings::nodes(2));
-    /// # settings.one_sided = false;
-    /// # let run = run_on(&machine, &settings, |w| {
+    /// # use dhole_node::{Result, Worker};
+    /// # fn program(w: &mut Worker<'_>) -> Result<u64> {
     ///     let number = w.once(|w| Ok(w.alloc(7_u64)))?;
     ///     w.begin_measuring()?;
     ///     let seven = *number.get(w);
     ///     w.barrier()?;
     ///     w.end_measuring()?;
     /// #   Ok(seven)
-    /// # })?;
+    /// # }
     /// # struct Report { measured_per_node: Option<Vec<dhole_model::Counters>> }
-    /// # let report = Report { measured_per_node: run.measured };
+    /// # fn reads(report: Report) {
     /// // In the report of the run:
     /// let measured = report.measured_per_node.expect("both nodes measured");
     /// // Without one-sided reads node 1 asks, and goes to one barrier; node 0 answers, and lets it
     /// // go on.
     /// assert_eq!([measured[0].messages, measured[1].messages], [2, 2]);
     /// assert_eq!(measured[1].fetch_rounds, 1);
-    /// # Ok::<(), dhole_node::RunError>(())
+    /// # }
     /// ```
     ///
     /// # Errors

@@ -23,14 +23,14 @@ impl Worker<'_> {
     /// fetched, and references to freed objects are passed over where this node knows of that.
     ///
     /// ```
-    /// # use dhole_node::{Settings, Threads, run_on};
-    /// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+    /// # use dhole_node::{Result, Worker};
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
     /// let root = w.once(|w| {
     ///     let leaves = [w.alloc(1_u64), w.alloc(2)];
     ///     Ok(w.alloc(leaves))
     /// })?;
     /// assert_eq!(w.prefetch_reachable(root, 1_000)?, 3);
-    /// # Ok(()) }).unwrap();
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors

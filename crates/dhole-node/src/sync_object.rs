@@ -32,8 +32,8 @@ impl Worker<'_> {
 /// to the nodes that get it later; what a reader wrote elsewhere, to the next writer.
 ///
 /// ```
-/// # use dhole_node::{Settings, Threads, run_on, RwLock};
-/// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+/// # use dhole_node::{Result, RwLock, Worker};
+/// # fn example(w: &mut Worker<'_>) -> Result<()> {
 /// let pair = w.once(|w| Ok(w.alloc([0_u64; 2])))?;
 /// let lock = RwLock::numbered(1);
 /// lock.with_write(w, |w| {
@@ -43,7 +43,7 @@ impl Worker<'_> {
 /// })?;
 /// let [a, b] = lock.with_read(w, |w| Ok(pair.read(w)))?;
 /// assert_eq!(a, b);
-/// # Ok(()) }).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
 #[share(crate = "dhole_heap", nullable)]
@@ -145,8 +145,8 @@ held! {
 /// that it lets through, whichever node released.
 ///
 /// ```
-/// # use dhole_node::{Settings, Threads, run_on, Semaphore};
-/// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+/// # use dhole_node::{Result, Semaphore, Worker};
+/// # fn example(w: &mut Worker<'_>) -> Result<()> {
 /// let number = w.once(|w| Ok(w.alloc(0_u64)))?;
 /// let ready = Semaphore::numbered(1, 0);
 /// if w.node().index() == 0 {
@@ -156,7 +156,7 @@ held! {
 ///     ready.acquire(w)?;
 ///     assert_eq!(number.read(w), 7);
 /// }
-/// # Ok(()) }).unwrap();
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
 #[share(crate = "dhole_heap", nullable)]

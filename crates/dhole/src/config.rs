@@ -2,12 +2,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dhole_live::Threads;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
     AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryLayout, MemoryManagers,
-    Multiprocess, Optimisations, Outcome, Program, Races, Result, RunError, Settings, Threads,
-    Worker, check_nodes, keep_values, run_nodes,
+    Multiprocess, Optimisations, Outcome, Program, Races, Result, RunError, Settings, Worker,
+    check_nodes, keep_values, run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use dhole_heap::READS_NEIGHBOURS;
 use dhole_join::Membership;
+use dhole_live::{ProcessLimits, Processes};
 use dhole_model::NodeId;
 use dhole_model::unpoisoned;
-use dhole_node::{ProcessLimits, Processes, RunError};
+use dhole_node::RunError;
 use dhole_space::VisibleMemory;
 
 /// The number of this process, and of the processes of its cluster.

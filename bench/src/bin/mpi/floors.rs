@@ -5,10 +5,11 @@ use std::hint::{black_box, spin_loop};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use dhole_live::Processes;
 use dhole_model::NodeId;
 use dhole_mpi::Mpi;
 use dhole_net::{FailureDetector, Port, SendError, Shm, ShmLink};
-use dhole_node::{Processes, Settings, Worker, run_on};
+use dhole_node::{Settings, Worker, run_on};
 use dhole_rpc::{Memory, Rights, Rpc};
 use mpi::Threading;
 use mpi::topology::SimpleCommunicator;

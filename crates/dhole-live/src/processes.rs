@@ -34,14 +34,14 @@ use dhole_heap::Cluster;
 use dhole_model::unpoisoned::{self, lock};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
+use dhole_node::{
+    Domain, Domains, Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict,
+    Woken,
+};
 use dhole_protocol::Message;
 use dhole_space::VisibleMemory;
 
-use crate::domain::{Domain, Domains};
 use crate::fibers::{Maker, Turn};
-use crate::machine::{
-    Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
-};
 use crate::random::Random;
 
 use self::agree::Table;

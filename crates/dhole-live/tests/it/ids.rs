@@ -1,8 +1,9 @@
 //! Object ids between processes: a node that has used up its own asks node 0 for more.
 
+use dhole_live::Processes;
 use dhole_model::{MessageKind, NodeId};
 use dhole_net::Port;
-use dhole_node::{Outcome, Processes, Result, Settings, Worker, run_on};
+use dhole_node::{Outcome, Result, Settings, Worker, run_on};
 
 use crate::{alone, pair};
 

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use dhole_model::unpoisoned;
 use dhole_model::{NodeId, Notify};
 use dhole_net::{InProcess, Outbox, Waiting};
+use dhole_node::{Fiber, Machine, Receivers, StartError, Woken};
 use dhole_protocol::Message;
 
 use crate::crowd::Crowd;
 use crate::fibers::{Maker, Turn};
-use crate::machine::{Fiber, Machine, Receivers, StartError, Woken};
 use crate::random::Random;
 
 /// Looks of a worker that spins between two at the clock, which takes as long as some of them.

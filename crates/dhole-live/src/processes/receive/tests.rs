@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Monitor};
-use dhole_model::{Coherence, Detector, MessageKind, Notify, Oid, OidRange, Version};
+use dhole_model::{Detector, MessageKind, Notify, Oid, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
+use dhole_node::Multiprocess;
 use dhole_protocol::objects::codec;
-use dhole_protocol::{Event, Fetch, FetchReply, Follow, Sent, Short, Wanted};
+use dhole_protocol::{Fetch, FetchReply, Follow, Sent, Short, Wanted};
 
 use super::super::ProcessLimits;
 use super::super::frame::Header;
 use super::*;
-use crate::machine::Multiprocess;
-use crate::node::Node;
-use crate::settings::Settings;
-use crate::step::Step;
 
 /// A message as node 1 sends it in run 1, and what it counts where it is collected.
 fn message() -> (Vec<u8>, usize) {
@@ -114,46 +111,56 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     assert!(!post(1), "who gets a reference has to know of what");
 }
 
-#[test]
-fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
-    let mut ports = Local::cluster(2).unwrap();
-    let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
-    let machine = Processes::new(Box::new(port), 0).unwrap();
-    machine.run.store(1, Ordering::SeqCst);
-    machine.inbox.ready.store(true, Ordering::SeqCst);
-    let cluster = Cluster::new(2).unwrap();
-    let pool = Arc::new(PayloadPool::default());
-    let node = Node::new(NodeId(0), 2, &Settings::nodes(2), &cluster, &pool);
-    let mut out = Outbox::default();
-    let oid = {
-        let mut guard = node.monitor.lock();
-        let (mut heap, state) = guard.split();
-        let oid = heap.alloc([7_u64; 9]).unwrap().oid();
-        let (range, coherence) = (OidRange::one(oid), Coherence::Lazy);
-        let mut step = Step {
-            from: NodeId(0),
-            heap: &mut heap,
-            pool: &pool,
-            out: &mut out,
-            payload: &[],
-            at_once: None,
+/// Answers each fetch with one object: at once, or by way of the outbox.
+struct Answering;
+
+/// The bytes of that object.
+const OBJECT: [u8; 72] = [7; 72];
+
+impl Receiver<Message> for Answering {
+    fn deliver(&self, envelope: Envelope<Message>, _: &mut Outbox<Message>) -> Wake {
+        panic!("a fetch is short: {:?}", envelope.body);
+    }
+
+    fn deliver_bytes(
+        &self,
+        from: NodeId,
+        message: &[u8],
+        _: &[u8],
+        out: &mut Outbox<Message>,
+        at_once: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
+    ) -> Option<Wake> {
+        let Some(Short::Fetch(fetch)) = Short::parse(message) else {
+            panic!("node 1 fetches");
         };
-        let allocated = Event::Allocated { range, coherence };
-        state.step(allocated, &mut step).unwrap();
-        oid
-    };
+        let reply = reply_to(fetch.round, 0);
+        if !out.is_empty() || !at_once(from, [&reply, &[], &OBJECT], Notify::Lazy) {
+            let mut payload = Payload::default();
+            payload.extend(&OBJECT);
+            out.push(Envelope {
+                from: NodeId(0),
+                to: from,
+                body: Message::decode(&reply).unwrap(),
+                payload,
+            });
+        }
+        Some(Wake::No)
+    }
+}
+
+#[test]
+fn objects_that_find_no_room_go_later_in_their_order() {
+    let (peer, machine) = of_run_1(ProcessLimits::default());
+    machine.inbox.ready.store(true, Ordering::SeqCst);
     let full =
         |bytes: usize| !machine.post_bytes(NodeId(1), [&vec![9; bytes], &[], &[]], Notify::Lazy);
     [1000, 100, 1]
         .into_iter()
         .for_each(|bytes| while !full(bytes) {});
-    let (lamport, node_0) = (0, NodeId(0));
-    let need = Version {
-        lamport,
-        node: node_0,
-    };
+    let (lamport, node) = (0, NodeId(0));
     for round in 1..=3 {
         let mut fetch = Vec::new();
+        let (oid, need) = (Oid(64), Version { lamport, node });
         Fetch {
             round,
             wanted: [Wanted { oid, need }].into(),
@@ -161,15 +168,11 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             follow: Follow::default(),
         }
         .encode(&mut fetch);
-        let header = Header {
-            kind: Kind::Message,
-            run: 1,
-            told: 0,
-            message: fetch.len() as u32,
-        };
-        peer.send(NodeId(0), &[&header.to_bytes(), &fetch]).unwrap();
+        let fetch = frame(Kind::Message, &fetch, &[]);
+        peer.send(NodeId(0), &[&fetch]).unwrap();
     }
-    let receivers = [&node as &dyn Receiver<Message>];
+    let receivers = [&Answering as &dyn Receiver<Message>];
+    let mut out = Outbox::default();
     machine.poll(&receivers, &mut out);
     assert_eq!(out.len(), 3);
     let mut came = Vec::new();
@@ -179,21 +182,13 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
     peer.poll(&mut |_, frame| came.push(frame.to_vec()));
     let round = |frame: &Vec<u8>| {
         let frame = Frame::parse(frame).unwrap();
-        assert_eq!(
-            frame.payload,
-            [7_u64; 9].map(u64::to_le_bytes).as_flattened()
-        );
+        assert_eq!(frame.payload, OBJECT);
         match Short::parse(frame.message) {
             Some(Short::FetchReply(reply)) => reply.round,
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(came.iter().map(round).collect::<Vec<_>>(), [1, 2, 3]);
-    let of = &node.counters().by_kind[&MessageKind::FetchReply];
-    assert_eq!(
-        (of.messages, of.bytes),
-        (3, 3 * (16 + (1 + 4 + 4 + 1) + 18 + 72))
-    );
 }
 
 /// A frame of a message and its payload, of run 1.
@@ -256,13 +251,17 @@ impl Receiver<Message> for Noting {
 
 /// A reply of one object that `node` wrote.
 fn reply_of(node: u16) -> Vec<u8> {
+    reply_to(1, node)
+}
+
+fn reply_to(round: u32, node: u16) -> Vec<u8> {
     let version = Version {
         lamport: 2,
         node: NodeId(node),
     };
     let (oid, mut reply) = (Oid(64), Vec::new());
     FetchReply {
-        round: 1,
+        round,
         sent: [Sent { oid, version }].into(),
         keep: false,
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use dhole_live::Processes;
 use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::{Layer, Local, Port, SendError};
-use dhole_node::{Lock, Processes, Settings, run_on};
+use dhole_node::{Lock, Settings, run_on};
 use dhole_protocol::Message;
 
 use crate::alone;

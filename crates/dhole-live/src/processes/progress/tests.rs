@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use dhole_net::{Layer, Local};
+use dhole_node::Machine;
 
 use super::super::frame::{HEADER, Kind};
 use super::*;
-use crate::machine::Machine;
 
 /// No wait here lasts so long, unless what it waits for is never done.
 const LIMIT: Option<Duration> = Some(Duration::from_secs(10));

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use dhole_heap::decode_whole;
 use dhole_model::NodeId;
+use dhole_node::{Judge, LostNode, Receivers, StartError, Verdict};
 
 use super::frame::{Frame, Kind};
 use super::{Processes, lock};
-use crate::machine::{Judge, LostNode, Receivers, StartError, Verdict};
 
 /// What a process says of a run that is to begin: what it brings, or why it cannot run.
 type Said = Result<Vec<u8>, String>;

@@ -29,13 +29,13 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_net::{Deferred, Handover, Outbox, Port, Waiting};
+use dhole_node::Receivers;
 use dhole_protocol::Message;
 
 use self::service::{Seen, Service};
 use self::worker::{BACKSTOP, Next, Patience, Wait};
 use super::{Processes, lock};
 use crate::crowd::Crowd;
-use crate::machine::Receivers;
 
 /// A worker that spins polls so often before it reads the clock, of a port that can be peeked at
 /// and of another: about a microsecond, in which most misses are answered, and forty readings.

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use dhole_node::Receivers;
+
 use super::{Processes, lock};
-use crate::machine::Receivers;
 
 /// How often the node's lock is tried, and how long between two times.
 const TRIES: u32 = 50;

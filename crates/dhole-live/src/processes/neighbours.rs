@@ -7,9 +7,8 @@ use std::sync::Arc;
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::Port;
+use dhole_node::{Domain, Domains};
 use dhole_space::{DomainFile, VisibleMemory};
-
-use crate::domain::{Domain, Domains};
 
 /// Of the files that a process shows, that of raw memory.
 const RAW: usize = 2;
@@ -56,7 +55,7 @@ impl Neighbours {
         let machine: Vec<NodeId> = all
             .filter(|node| *node == me || shown(*node).is_some())
             .collect();
-        let nodes = domains.of(&machine, me);
+        let nodes = domain_of(domains, &machine, me);
         // A node that is the whole run needs no protocol either.
         let is_whole = domains != Domains::Node && port.nodes() == 1;
         if nodes.len() == 1 && !is_whole {
@@ -99,4 +98,34 @@ fn refused(error: &io::Error) -> String {
         "objects are asked for by message: there is no memory that processes of one machine read \
          of each other (`ulimit -f`, `ulimit -v`): {error}"
     )
+}
+
+/// Of these nodes of one machine, in their order, those of the domain of node `me`.
+fn domain_of(domains: Domains, machine: &[NodeId], me: NodeId) -> Vec<NodeId> {
+    let most = match domains {
+        Domains::Host => machine.len().max(1),
+        Domains::Node => 1,
+        Domains::Most(nodes) => usize::from(nodes).max(1),
+    };
+    let mut all = machine.chunks(most);
+    let own = all.find(|nodes| nodes.contains(&me));
+    own.map_or_else(|| vec![me], <[NodeId]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_s_nodes_are_cut_into_domains_in_their_order() {
+        let ids = |nodes: &[u16]| nodes.iter().copied().map(NodeId).collect::<Vec<_>>();
+        let machine = ids(&[1, 2, 4, 7, 9]);
+        let of = |domains, me| domain_of(domains, &machine, NodeId(me));
+        assert_eq!(of(Domains::Host, 4), machine);
+        assert_eq!(of(Domains::Node, 4), ids(&[4]));
+        assert_eq!(of(Domains::Most(2), 4), ids(&[4, 7]));
+        assert_eq!(of(Domains::Most(2), 9), ids(&[9]));
+        // A node that shows nothing is not among them.
+        assert_eq!(of(Domains::Host, 3), ids(&[3]));
+    }
 }

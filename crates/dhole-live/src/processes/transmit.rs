@@ -16,12 +16,12 @@ use dhole_heap::Cluster;
 use dhole_model::unpoisoned;
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Port, Receiver, SendError, Wake};
+use dhole_node::Receivers;
 use dhole_protocol::{AbortReason, Message};
 
 use super::frame::{self, HEADER, Header, Kind};
 use super::oversize::oversize;
 use super::{Processes, lock};
-use crate::machine::Receivers;
 
 /// What this node sends to one other node.
 #[derive(Default)]

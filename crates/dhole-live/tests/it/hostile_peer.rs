@@ -4,12 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dhole_live::{ProcessLimits, Processes};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Layer, Port, SendError, Tcp};
-use dhole_node::{
-    LostNode, Outcome, ProcessLimits, Processes, Result, RunError, Settings, StartError, Worker,
-    run_on,
-};
+use dhole_node::{LostNode, Outcome, Result, RunError, Settings, StartError, Worker, run_on};
 
 use crate::{alone, pair};
 

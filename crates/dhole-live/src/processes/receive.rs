@@ -18,13 +18,13 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_model::unpoisoned;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
+use dhole_node::{LostNode, Receivers};
 use dhole_protocol::{AbortReason, Message};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
 use super::transmit::AT_ONCE;
 use super::{Processes, lock};
-use crate::machine::{LostNode, Receivers};
 
 /// What a message counts beside its bytes.
 const EACH: usize = 128;

@@ -11,8 +11,7 @@ use std::thread::Scope;
 
 use dhole_model::NodeId;
 use dhole_model::unpoisoned::lock;
-
-use crate::machine::{Fiber, StartError};
+use dhole_node::{Fiber, StartError};
 
 /// Which of a node's fibers goes on.
 #[expect(clippy::disallowed_types, reason = "as above")]

@@ -1,6 +1,8 @@
-//! Nodes as processes are, over real and in-process ports, but all in this process.
+//! Nodes as threads; and nodes as processes are, over real and in-process ports, but all in this
+//! process.
 #![forbid(unsafe_code)]
 
+mod documented;
 mod hostile_peer;
 mod ids;
 mod lazy_send;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use dhole_live::Processes;
 use dhole_model::NodeId;
 use dhole_net::FailureDetector;
-use dhole_node::{Outcome, Processes, Result, RunError, Settings, StartError, Worker, run_on};
+use dhole_node::{Outcome, Result, RunError, Settings, StartError, Worker, run_on};
 
 use crate::{alone, pair};
 
