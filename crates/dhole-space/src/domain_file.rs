@@ -1,7 +1,7 @@
 //! The raw memory that the processes of a domain have in common: a file without a name.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 
 use crate::shared_file::SharedFile;
 
@@ -39,15 +39,14 @@ impl DomainFile {
         self.0.to_write()
     }
 
+    /// The file, to be mapped.
+    pub fn file(&self) -> &SharedFile {
+        &self.0
+    }
+
     /// Gives all of its memory back to the system: it holds zeros.
     pub fn clear(&self) {
         self.0.clear();
-    }
-}
-
-impl AsRawFd for DomainFile {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
     }
 }
 

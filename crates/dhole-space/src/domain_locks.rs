@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::time::Duration;
 
 use crate::DomainFile;
 use crate::lock_words::{BUCKET, LockAttempt, LockWords, Slot};
+use crate::mapping::Mapping;
 
 /// Buckets of the locks of a domain.
 const BUCKETS: usize = 1 << 20;
@@ -20,12 +19,7 @@ const SLOTS: usize = 1 + BUCKETS * BUCKET;
 pub struct DomainLocks(LockWords<MappedSlots>);
 
 /// The slots of a domain's locks.
-struct MappedSlots(NonNull<Slot>);
-
-// SAFETY: an address of atomics, which are there until this is dropped.
-unsafe impl Send for MappedSlots {}
-// SAFETY: as above.
-unsafe impl Sync for MappedSlots {}
+struct MappedSlots(Mapping);
 
 impl fmt::Debug for MappedSlots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,37 +44,10 @@ impl DomainLocks {
         let is_in_file = offset.checked_add(DomainLocks::BYTES);
         assert!(is_in_file.is_some_and(|end| end <= DomainFile::BYTES));
         assert!(offset.is_multiple_of(4096));
-        let (access, flags) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-        );
-        let (bytes, descriptor) = (DomainLocks::BYTES as usize, file.as_raw_fd());
-        let offset = offset as libc::off_t;
-        // SAFETY: at an address of the system's choice, so it touches nothing else.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                access,
-                flags,
-                descriptor,
-                offset,
-            )
-        };
-        let Some(slots) = NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED) else {
-            return Err(io::Error::last_os_error());
-        };
-        let slots = MappedSlots(slots);
-        // SAFETY: so many bytes were mapped there. A child of `fork` takes no locks, and a core
-        // dump would make all pages exist.
-        let advised = unsafe {
-            libc::madvise(at, bytes, libc::MADV_DONTFORK)
-                | libc::madvise(at, bytes, libc::MADV_DONTDUMP)
-        };
-        match advised {
-            0 => Ok(DomainLocks(LockWords::new(slots))),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let slots = Mapping::of_part(file.file(), offset..offset + DomainLocks::BYTES)?;
+        // A child of `fork` takes no locks.
+        slots.keep_from_children()?;
+        Ok(DomainLocks(LockWords::new(MappedSlots(slots))))
     }
 
     /// Whether a thread may take a lock, as far as it can be seen: for threads that spin.
@@ -117,18 +84,11 @@ impl DomainLocks {
 }
 
 impl AsRef<[Slot]> for MappedSlots {
+    #[inline]
     fn as_ref(&self) -> &[Slot] {
         // SAFETY: `map` has mapped so many slots there, page-aligned, of which zeros are some; the
         // file never becomes shorter, and others change them by atomics alone.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr(), SLOTS) }
-    }
-}
-
-impl Drop for MappedSlots {
-    fn drop(&mut self) {
-        let bytes = SLOTS * size_of::<Slot>();
-        // SAFETY: `map` mapped so many bytes there, and whoever refers to them borrows this.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), bytes) };
+        unsafe { std::slice::from_raw_parts(self.0.start().as_ptr().cast(), SLOTS) }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `visible`, `domain_file` | the memory of a process that others of its machine map |
 //! | [`publication`], `publications` | what a node publishes of its objects, and where its neighbours find it |
 //! | [`touch`], `views`, `fault` | the detector `vm`: what may not be touched faults |
+//! | `catcher`, `protection`, `store_fence` | raw memory: views of a file that are opened and closed page by page |
 //! | [`exception_table`], [`signal`] | instructions that may fault, and handlers of signals |
 //! | `lock_words`, `domain_locks` | locks of the threads of several processes, each a word in a file that all map |
 //!
@@ -25,6 +26,8 @@
 //!    process; a [`Mapping`] as long as it lives. A file behind any of them never becomes shorter.
 #![warn(unreachable_pub)]
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod catcher;
 mod domain_file;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
 mod domain_locks;
@@ -37,6 +40,7 @@ mod geometry;
 mod lock_words;
 mod mapping;
 mod page_store;
+mod protection;
 pub mod publication;
 mod publications;
 mod reservation;
@@ -44,19 +48,25 @@ mod shared_file;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod signal;
 pub mod space;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod store_fence;
 pub mod touch;
 mod views;
 mod visible;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub use catcher::{Catcher, CatcherKind, ProtectionError};
 pub use domain_file::DomainFile;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri), not(loom)))]
 pub use domain_locks::DomainLocks;
 pub use geometry::{HUGE_BYTES, IDS_PER_PAGE, PAGE_BYTES};
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub use lock_words::LockAttempt;
-pub use mapping::Mapping;
+pub use mapping::{Mapping, keep_from_children, map_at};
 pub use page_store::{PageStore, Reserved};
+pub use protection::Protection;
 pub use publications::{Neighbour, Neighbours, OwnPublications, Publications};
-pub use reservation::ReserveError;
+pub use reservation::{ReserveError, map_over};
+pub use shared_file::SharedFile;
 pub use views::{View, Views, view_of};
 pub use visible::{StorePlace, VisibleMemory};

@@ -1,10 +1,12 @@
 //! Memory that is mapped as a whole: nothing behind it, or a file that several processes map.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 use crate::geometry::HUGE_BYTES;
+use crate::protection::Protection;
 use crate::reservation;
 use crate::shared_file::SharedFile;
 use crate::space;
@@ -31,15 +33,53 @@ impl Drop for Mapping {
 }
 
 impl Mapping {
-    /// Memory that holds zeros, and takes none before it is touched; `None` where the system gives
-    /// no address space for it.
-    pub fn new(bytes: usize) -> Option<Mapping> {
-        Some(Mapping {
-            at: reservation::map(bytes, libc::PROT_READ | libc::PROT_WRITE)?,
+    /// Memory that holds zeros, and takes none before it is touched.
+    ///
+    /// # Errors
+    /// The system's own, where it gives no address space for it.
+    pub fn new(bytes: usize) -> io::Result<Mapping> {
+        let mapped = reservation::map(bytes, libc::PROT_READ | libc::PROT_WRITE);
+        Ok(Mapping {
+            at: mapped.ok_or_else(io::Error::last_os_error)?,
             bytes,
             is_file: false,
             is_writable: true,
         })
+    }
+
+    /// Addresses that nobody may touch, there if a place is given. A system that does not know how
+    /// to leave alone what lies there (Linux before 4.17) gives others.
+    ///
+    /// # Errors
+    /// The system's own, where something lies there, say.
+    pub fn reserve(at: Option<usize>, bytes: usize) -> io::Result<Mapping> {
+        let fixed = at.map_or(0, |_| libc::MAP_FIXED_NOREPLACE);
+        let at = std::ptr::without_provenance_mut(at.unwrap_or(0));
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+        // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
+        // touches nothing else.
+        let mapped = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
+        Ok(Mapping {
+            at: place(mapped)?,
+            bytes,
+            is_file: false,
+            is_writable: false,
+        })
+    }
+
+    /// A part of a file, to be read and written, from the start of a page on.
+    ///
+    /// # Errors
+    /// The system's own.
+    ///
+    /// # Panics
+    /// If the file has no such part.
+    pub fn of_part(file: &SharedFile, part: Range<u64>) -> io::Result<Mapping> {
+        let mut mapping = Mapping::reserve(None, (part.end - part.start) as usize)?;
+        // SAFETY: nobody knows of what was reserved just now.
+        unsafe { mapping.show(0, file, part, Protection::Open)? };
+        (mapping.is_file, mapping.is_writable) = (true, true);
+        Ok(mapping)
     }
 
     /// All of a file, to be read, or also written. Huge pages of the file are huge here too.
@@ -61,12 +101,50 @@ impl Mapping {
                 is_file: true,
                 is_writable,
             };
-            map_at(at, file, 0..bytes as u64, is_writable)?;
+            let protection = match is_writable {
+                true => Protection::Open,
+                false => Protection::ReadOnly,
+            };
+            map_undumped(at, file, 0..bytes as u64, protection)?;
             Ok(mapping)
         }
     }
 
+    /// Shows a part of a file so many bytes behind the start, in place of what is there. A crash
+    /// does not write it down.
+    ///
+    /// # Errors
+    /// The system's own.
+    ///
+    /// # Panics
+    /// If it does not fit here, or the file has no such part.
+    ///
+    /// # Safety
+    /// Nothing refers to what is there.
+    pub unsafe fn show(
+        &self,
+        from: usize,
+        file: &SharedFile,
+        part: Range<u64>,
+        protection: Protection,
+    ) -> io::Result<()> {
+        let bytes = (part.end - part.start) as usize;
+        assert!(from <= self.bytes && bytes <= self.bytes - from, "beyond");
+        // SAFETY: within the mapping, by the test above; the rest the caller promises.
+        unsafe { map_undumped(self.at.add(from), file, part, protection) }
+    }
+
+    /// Children of `fork` have nothing here from now on.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn keep_from_children(&self) -> io::Result<()> {
+        // SAFETY: it is mapped as long as this lives.
+        unsafe { keep_from_children(self.at, self.bytes) }
+    }
+
     /// Where it begins. It is mapped as long as this lives.
+    #[inline]
     pub fn start(&self) -> NonNull<u8> {
         self.at
     }
@@ -101,37 +179,76 @@ impl Mapping {
     }
 }
 
-/// Maps a part of a file at `at`. What is there is left out of what a crash writes down: it can be
-/// larger than all memory, and holes that were read would become pages.
+/// Maps a part of a file at `at`.
+///
+/// # Errors
+/// The system's own.
+///
+/// # Panics
+/// If the file has no such part.
 ///
 /// # Safety
 /// So many bytes from `at` on are the caller's to map, and nothing refers to what is there.
-pub(crate) unsafe fn map_at(
+pub unsafe fn map_at(
     at: NonNull<u8>,
     file: &SharedFile,
-    part: std::ops::Range<u64>,
-    is_writable: bool,
+    part: Range<u64>,
+    protection: Protection,
 ) -> io::Result<()> {
-    let protection = match is_writable {
-        true => libc::PROT_READ | libc::PROT_WRITE,
-        false => libc::PROT_READ,
-    };
+    assert!(part.start <= part.end && part.end <= file.bytes(), "beyond");
     let bytes = (part.end - part.start) as usize;
     // SAFETY: as the caller promises.
     let mapped = unsafe {
         libc::mmap(
             at.as_ptr().cast(),
             bytes,
-            protection,
+            protection.flags(),
             libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED,
             file.as_raw_fd(),
             part.start as libc::off_t,
         )
     };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    place(mapped).map(drop)
+}
+
+/// As [`map_at`]. What is there is left out of what a crash writes down: it can be larger than all
+/// memory, and holes that were read would become pages.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn map_undumped(
+    at: NonNull<u8>,
+    file: &SharedFile,
+    part: Range<u64>,
+    protection: Protection,
+) -> io::Result<()> {
+    let bytes = (part.end - part.start) as usize;
+    // SAFETY: as the caller promises.
+    unsafe { map_at(at, file, part, protection)? };
     // SAFETY: the advice changes no byte and no right of what was just mapped.
     let _hint = unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_DONTDUMP) };
     Ok(())
+}
+
+/// Children of `fork` have nothing there from now on.
+///
+/// # Errors
+/// The system's own.
+///
+/// # Safety
+/// So many bytes are mapped there, and are the caller's.
+pub unsafe fn keep_from_children(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    // SAFETY: the advice changes no byte and no right of this process.
+    match unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_DONTFORK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What the system has mapped, or why it has not.
+fn place(mapped: *mut libc::c_void) -> io::Result<NonNull<u8>> {
+    match NonNull::new(mapped.cast()) {
+        Some(at) if mapped != libc::MAP_FAILED => Ok(at),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

@@ -34,7 +34,7 @@ pub struct Publications(Mapping);
 impl Publications {
     /// An empty table; `None` where the system gives no address space for it.
     fn map() -> Option<Publications> {
-        Mapping::new(BYTES).map(Publications::of)
+        Mapping::new(BYTES).ok().map(Publications::of)
     }
 
     /// The table that is mapped there.

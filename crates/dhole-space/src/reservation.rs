@@ -156,7 +156,7 @@ pub(crate) fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> 
 ///
 /// # Safety
 /// So many bytes from `at` on are the caller's to map, and nothing refers to what is there.
-pub(crate) unsafe fn map_over(at: NonNull<u8>, bytes: usize) -> bool {
+pub unsafe fn map_over(at: NonNull<u8>, bytes: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: as the caller promises.
     unsafe { mapped(at.as_ptr(), bytes, protection, libc::MAP_FIXED) }.is_some()

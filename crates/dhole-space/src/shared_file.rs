@@ -10,7 +10,7 @@ const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEA
 /// A file in memory that keeps its length: who touches a page of it is never killed (`SIGBUS`)
 /// because another process has cut it short.
 #[derive(Debug)]
-pub(crate) struct SharedFile {
+pub struct SharedFile {
     file: OwnedFd,
     bytes: u64,
 }
@@ -37,7 +37,7 @@ impl SharedFile {
     ///
     /// # Errors
     /// The system's own; and where this process may write no file so long (`ulimit -f`).
-    pub(crate) fn make(name: &CStr, bytes: u64) -> io::Result<SharedFile> {
+    pub fn make(name: &CStr, bytes: u64) -> io::Result<SharedFile> {
         let mut limit = libc::rlimit {
             rlim_cur: libc::RLIM_INFINITY,
             rlim_max: libc::RLIM_INFINITY,
@@ -94,7 +94,7 @@ impl SharedFile {
     }
 
     /// Its bytes, for ever.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 

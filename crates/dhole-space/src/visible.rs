@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::domain_file::DomainFile;
 use crate::geometry::{HUGE_BYTES, PAGE_BYTES};
 use crate::mapping::{self, Mapping};
+use crate::protection::Protection;
 use crate::reservation;
 use crate::shared_file::SharedFile;
 use crate::space::Slot;
@@ -134,7 +135,7 @@ impl VisibleStore {
         unsafe {
             match place {
                 StorePlace::Slot(slot) => {
-                    mapping::map_at(slot.store(), &memory.store, part, true)?;
+                    mapping::map_undumped(slot.store(), &memory.store, part, Protection::Open)?;
                 }
                 StorePlace::Views(views) => views.show(&memory.store)?,
             }

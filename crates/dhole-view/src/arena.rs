@@ -3,15 +3,16 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_protocol::memory::{MINIPAGE_PAGE, Minipage, VIEW_BITS};
-use dhole_space::DomainFile;
+use dhole_space::{
+    Catcher, DomainFile, Mapping, Protection, ProtectionError, SharedFile, keep_from_children,
+    map_at, map_over,
+};
 
-use crate::catcher::{Catcher, Protection, ProtectionError};
 use crate::fault::HandlerStack;
 
 /// Where a memory lies in the addresses of its process.
@@ -56,7 +57,8 @@ impl Placed {
 /// Where all nodes of a run have the same memory object no view is ever closed. So one is enough,
 /// for the runtime too: it shows what lies in any view.
 pub(crate) struct Arena {
-    base: NonNull<u8>,
+    /// All of the views.
+    space: Mapping,
     placed: Placed,
     /// Bytes of each view.
     bytes: usize,
@@ -73,7 +75,7 @@ pub(crate) struct Arena {
 /// A memory object.
 pub(crate) enum Object {
     /// The node's own.
-    Own(OwnedFd),
+    Own(SharedFile),
     /// That of the node's domain, and whether this node leads it.
     Domain(Arc<DomainFile>, bool),
 }
@@ -81,43 +83,25 @@ pub(crate) enum Object {
 impl Object {
     /// A new one of so many bytes.
     pub fn new(bytes: u64) -> io::Result<Object> {
-        // SAFETY: the name is a string; the result is a new descriptor, or -1.
-        let file = unsafe {
-            let file = checked(libc::memfd_create(
-                c"dhole-memory".as_ptr(),
-                libc::MFD_CLOEXEC,
-            ))?;
-            OwnedFd::from_raw_fd(file)
-        };
-        // SAFETY: the call takes an open descriptor and a number.
-        checked(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) })?;
-        Ok(Object::Own(file))
+        SharedFile::make(c"dhole-memory", bytes).map(Object::Own)
     }
 
-    fn descriptor(&self) -> RawFd {
+    fn file(&self) -> &SharedFile {
         match self {
-            Object::Own(file) => file.as_raw_fd(),
-            Object::Domain(file, _) => file.as_raw_fd(),
+            Object::Own(file) => file,
+            Object::Domain(domain, _) => domain.file(),
         }
     }
 }
 
-// SAFETY: an address and descriptors. What is done with the memory there, the functions say.
-unsafe impl Send for Arena {}
-// SAFETY: as above; the functions that change bytes say who else may.
-unsafe impl Sync for Arena {}
-
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped so many bytes there, and whoever refers to them borrows this.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.all_bytes()) };
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
         for range in &self.placed.globals {
-            let at = std::ptr::without_provenance_mut(range.start);
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let at = std::ptr::with_exposed_provenance_mut(range.start);
+            let at = NonNull::new(at).expect("globals are not at address zero");
             // SAFETY: `show_globals` mapped the memory object there. What comes after the run
             // (destructors of the program) finds memory there, and zeros in it.
-            unsafe { libc::mmap(at, range.len(), protection, flags, -1, 0) };
+            unsafe { map_over(at, range.len()) };
         }
         // The next run finds zeros. After a loss there is none, and other nodes may use the memory.
         if let Object::Domain(file, true) = &self.file
@@ -128,43 +112,20 @@ impl Drop for Arena {
     }
 }
 
-fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
-    match result {
-        0.. => Ok(result),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn place(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
-    match NonNull::new(at.cast()) {
-        Some(mapped) if at != libc::MAP_FAILED => Ok(mapped),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// How many views of the program are mapped, and how many with the privileged one.
 fn mappings(views: usize, catcher: &Catcher) -> (usize, usize) {
-    match catcher {
-        Catcher::Nothing => (1, 1),
-        _ => (views, views + 1),
+    match catcher.catches() {
+        false => (1, 1),
+        true => (views, views + 1),
     }
 }
 
 /// Reserves so many bytes of addresses, there if an address is given.
-fn reserve(base: Option<usize>, all: usize) -> io::Result<NonNull<u8>> {
-    let reserves = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let (wanted, fixed) = match base {
-        Some(base) => (base, libc::MAP_FIXED_NOREPLACE),
-        None => (0, 0),
-    };
-    let at = std::ptr::without_provenance_mut(wanted);
-    // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
-    // touches nothing else.
-    let base = place(unsafe { libc::mmap(at, all, libc::PROT_NONE, reserves | fixed, -1, 0) });
-    base.map_err(|cause| match wanted {
-        0 => cause,
-        _ => {
-            let why = format!("{all} bytes at {wanted:#x}, as in all processes: {cause}");
+fn reserve(base: Option<usize>, all: usize) -> io::Result<Mapping> {
+    Mapping::reserve(base, all).map_err(|cause| match base {
+        None => cause,
+        Some(base) => {
+            let why = format!("{all} bytes at {base:#x}, as in all processes: {cause}");
             io::Error::new(cause.kind(), why)
         }
     })
@@ -183,9 +144,8 @@ impl Arena {
         assert!(bytes.is_multiple_of(MINIPAGE_PAGE) && bytes <= 1 << VIEW_BITS);
         let (mapped, with_privileged) = mappings(views, &catcher);
         let all = bytes as usize * with_privileged;
-        let base = reserve(base, all)?;
         let arena = Arena {
-            base,
+            space: reserve(base, all)?,
             placed: Placed::default(),
             bytes: bytes as usize,
             views,
@@ -194,9 +154,7 @@ impl Arena {
             file,
             clears_file: AtomicBool::new(false),
         };
-        for view in 0..with_privileged {
-            arena.map(view)?;
-        }
+        arena.map_views()?;
         Ok(arena)
     }
 
@@ -207,7 +165,7 @@ impl Arena {
 
     /// Where the first view begins.
     pub fn base(&self) -> usize {
-        self.base.addr().get()
+        self.space.start().addr().get()
     }
 
     /// Maps all views at another address, before the program has used any. All of them are closed
@@ -216,13 +174,18 @@ impl Arena {
     /// # Errors
     /// The system's own, where something lies there, say.
     pub fn move_to(&mut self, base: usize) -> io::Result<()> {
-        let new = reserve(Some(base), self.all_bytes())?;
-        let old = std::mem::replace(&mut self.base, new);
-        // SAFETY: `new` mapped so many bytes there, and nothing refers to them: this has the only
-        // reference to the arena.
-        unsafe { libc::munmap(old.as_ptr().cast(), self.all_bytes()) };
+        // What was mapped before is unmapped. Nothing refers to it: this has the only reference to
+        // the arena.
+        self.space = reserve(Some(base), self.all_bytes())?;
         self.catcher.forget();
-        (0..=self.privileged_view()).try_for_each(|view| self.map(view))
+        self.map_views()
+    }
+
+    /// Maps all views in their places.
+    fn map_views(&self) -> io::Result<()> {
+        (0..=self.privileged_view()).try_for_each(|view| self.map(view))?;
+        // A child of `fork` would share the memory and see no faults; it has no views at all.
+        self.space.keep_from_children()
     }
 
     /// Maps a view in its place.
@@ -230,24 +193,19 @@ impl Arena {
         assert!(view <= self.privileged_view());
         let is_privileged = view == self.privileged_view();
         let protection = match is_privileged {
-            true => libc::PROT_READ | libc::PROT_WRITE,
+            true => Protection::Open,
             false => self.catcher.closed(),
         };
-        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        let (bytes, file) = (self.bytes, self.file.descriptor());
-        // SAFETY: the view's place in what `new` has reserved, by the test above, where nothing is
-        // yet and to which nothing refers.
+        let (bytes, file) = (self.bytes, self.file.file());
+        // SAFETY: the view's place in what `new` has reserved, by the test above, to which nothing
+        // refers yet.
         unsafe {
-            let at = self.base.as_ptr().add(view * bytes).cast();
-            place(libc::mmap(at, bytes, protection, flags, file, 0))?;
-            // A child of `fork` would share the memory and see no faults; it has no views at all.
-            checked(libc::madvise(at, bytes, libc::MADV_DONTFORK))?;
-            // A core dump would make all pages of the memory exist, to write zeros.
-            checked(libc::madvise(at, bytes, libc::MADV_DONTDUMP))?;
-        }
-        match is_privileged {
-            true => Ok(()),
-            false => self.catcher.watch(self.view_at(view), bytes),
+            self.space
+                .show(view * bytes, file, 0..bytes as u64, protection)?;
+            match is_privileged {
+                true => Ok(()),
+                false => self.catcher.watch(self.view_at(view), bytes),
+            }
         }
     }
 
@@ -259,7 +217,6 @@ impl Arena {
     /// which no Rust reference exists. No thread accesses them while this runs.
     pub unsafe fn show_globals(&mut self, globals: &[Range<usize>], keeps: bool) -> io::Result<()> {
         let protection = self.catcher.closed();
-        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let mut offset = 0;
         for range in globals {
             let bytes = range.len();
@@ -270,16 +227,16 @@ impl Arena {
                 // SAFETY: the caller's: the bytes are mapped and not accessed meanwhile.
                 unsafe { self.keep_bytes(at, offset, bytes) };
             }
-            // SAFETY: as many pages as the caller names, which are the program's; the object is at
-            // least as long, by the test above.
-            unsafe {
-                let (file, from) = (self.file.descriptor(), offset as libc::off_t);
-                place(libc::mmap(at.cast(), bytes, protection, flags, file, from))?;
-                checked(libc::madvise(at.cast(), bytes, libc::MADV_DONTFORK))?;
-            }
-            self.placed.globals.push(range.clone());
             let at = NonNull::new(at).expect("globals are not at address zero");
-            self.catcher.watch(at, bytes)?;
+            let part = offset as u64..(offset + bytes) as u64;
+            // SAFETY: as many pages as the caller names, which are the program's; every access to
+            // them may fault from here on.
+            unsafe {
+                map_at(at, self.file.file(), part, protection)?;
+                keep_from_children(at, bytes)?;
+                self.placed.globals.push(range.clone());
+                self.catcher.watch(at, bytes)?;
+            }
             offset += bytes;
         }
         Ok(())
@@ -342,22 +299,22 @@ impl Arena {
 
     /// The view that is always open.
     fn privileged_view(&self) -> usize {
-        match self.catcher {
-            Catcher::Nothing => 0,
-            _ => self.mapped,
+        match self.catcher.catches() {
+            false => 0,
+            true => self.mapped,
         }
     }
 
     /// Whether views are closed and opened. Otherwise no access faults that the memory has.
     pub fn catches(&self) -> bool {
-        !matches!(self.catcher, Catcher::Nothing)
+        self.catcher.catches()
     }
 
     /// Where a view begins.
     fn view_at(&self, view: usize) -> NonNull<u8> {
         assert!(view <= self.privileged_view());
         // SAFETY: a place in the reservation, by the test above.
-        unsafe { self.base.add(view * self.bytes) }
+        unsafe { self.space.start().add(view * self.bytes) }
     }
 
     /// How faults are caught.
@@ -367,7 +324,7 @@ impl Arena {
 
     /// The addresses at which the program's views are, and its globals.
     pub fn program_views(&self) -> impl Iterator<Item = Range<usize>> {
-        let base = self.base.addr().get();
+        let base = self.base();
         let views = base..base + self.bytes * self.mapped;
         std::iter::once(views).chain(self.placed.globals.iter().cloned())
     }
@@ -377,7 +334,7 @@ impl Arena {
         if let Some(offset) = self.offset_in_globals(place) {
             return Some(offset as u64);
         }
-        let within = place.checked_sub(self.base.addr().get())?;
+        let within = place.checked_sub(self.base())?;
         let (view, offset) = (within / self.bytes, within % self.bytes);
         (view < self.mapped).then_some(((view as u64) << VIEW_BITS) | offset as u64)
     }
@@ -483,7 +440,9 @@ impl Arena {
         if protection != Protection::Closed {
             self.populate(pages);
         }
-        self.catcher.protect(place, bytes, protection)
+        // SAFETY: pages of a view, or of the globals (`place_of`), which are watched since they
+        // were mapped.
+        unsafe { self.catcher.protect(place, bytes, protection) }
     }
 
     /// Makes pages exist: a view can be opened on none that does not.
@@ -500,24 +459,13 @@ impl Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catcher::CatcherKind;
-    use crate::catcher::uffd::calls;
-
-    /// Calls of the system that opening pages, or closing them, takes.
-    fn taken(arena: &Arena, pages: Range<u64>, protection: Protection) -> u64 {
-        let before = calls::made();
-        let page = MINIPAGE_PAGE;
-        let protected = arena.protect(pages.start * page..pages.end * page, protection);
-        protected.expect("pages of the arena");
-        calls::made() - before
-    }
 
     #[test]
     fn a_domain_s_file_is_cleared_where_all_nodes_have_ended_alone() {
         let file = Arc::new(DomainFile::make().expect("a file"));
         let arena = || {
             let object = Object::Domain(Arc::clone(&file), true);
-            Arena::new(1 << 20, 1, object, Catcher::Nothing, None).expect("an arena")
+            Arena::new(1 << 20, 1, object, Catcher::NOTHING, None).expect("an arena")
         };
         let first = arena();
         // SAFETY: the byte is mapped, and only this thread uses it, here and below.
@@ -530,77 +478,5 @@ mod tests {
         drop(second);
         // SAFETY: as above.
         assert_eq!(unsafe { arena().coarse_at(0, 1).read_volatile() }, 0);
-    }
-
-    /// Mappings of the process within the views.
-    fn mappings(arena: &Arena) -> usize {
-        let views = arena.program_views().next().expect("they are mapped");
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("the process has mappings");
-        let begins = |line: &str| {
-            let (start, _) = line.split_once('-')?;
-            usize::from_str_radix(start, 16).ok()
-        };
-        let within = maps.lines().filter_map(begins);
-        within.filter(|start| views.contains(start)).count()
-    }
-
-    #[test]
-    fn mprotect_splits_views_into_as_many_mappings_as_are_counted() {
-        const PAGES: u64 = 24;
-        let catcher = Catcher::new(CatcherKind::Mprotect).expect("a catcher");
-        let bytes = PAGES * MINIPAGE_PAGE;
-        let object = Object::new(bytes).expect("a memory object");
-        let arena = Arena::new(bytes, 3, object, catcher, None).expect("an arena");
-        let counted = || arena.catcher.mappings().expect("they are counted");
-        assert_eq!((counted(), mappings(&arena)), (3, 3));
-        let mut seed = 7_u64;
-        let mut next = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
-        let mut most = 0;
-        for _ in 0..2_000 {
-            let (view, first) = (next(3) << VIEW_BITS, next(PAGES));
-            let last = first + 1 + next((PAGES - first).min(4));
-            let pages = view + first * MINIPAGE_PAGE..view + last * MINIPAGE_PAGE;
-            use Protection::{Closed, Open, ReadOnly};
-            let protection = [Closed, ReadOnly, Open][next(3) as usize];
-            arena.protect(pages, protection).expect("it may");
-            assert_eq!(counted(), mappings(&arena));
-            most = most.max(counted());
-        }
-        assert!(most > 30, "{most}");
-        for view in 0..3 {
-            let first = view << VIEW_BITS;
-            arena
-                .protect(first..first + bytes, Protection::Closed)
-                .expect("it may");
-        }
-        assert_eq!((counted(), mappings(&arena)), (3, 3));
-    }
-
-    #[test]
-    fn pages_of_a_view_are_opened_and_closed_by_one_call() {
-        let Ok(catcher) = Catcher::new(CatcherKind::Uffd) else {
-            println!("passed over, for userfaultfd is refused");
-            return;
-        };
-        let object = Object::new(1 << 20).expect("a memory object");
-        let arena = Arena::new(1 << 20, 2, object, catcher, None).expect("an arena");
-        use Protection::{Closed, Open, ReadOnly};
-        assert_eq!(taken(&arena, 0..200, ReadOnly), 1);
-        assert_eq!(taken(&arena, 0..200, Closed), 1);
-        assert_eq!(taken(&arena, 0..200, Open), 1);
-        // All are open before: one call finds that out, and one changes them.
-        assert_eq!(taken(&arena, 10..11, ReadOnly), 2);
-        assert_eq!(taken(&arena, 50..51, Closed), 1);
-        assert_eq!(taken(&arena, 100..101, Closed), 1);
-        // The two that are closed are opened, whatever lies between.
-        assert_eq!(taken(&arena, 40..110, Open), 70 + 1);
-        assert_eq!(taken(&arena, 0..200, Closed), 1);
-        assert_eq!(taken(&arena, 0..3, ReadOnly), 1);
-        let place = |page: u64| arena.place_of(page * MINIPAGE_PAGE, 1).expect("a page");
-        // SAFETY: the page is mapped, and open.
-        assert_eq!(unsafe { place(2).read_volatile() }, 0);
     }
 }

@@ -15,7 +15,6 @@
 //! | `access_error` | why an access cannot be made |
 //! | `arena` | the memory object and its views |
 //! | `attempt` | accesses to single numbers that return an error |
-//! | `catcher` | how views are opened and closed: `userfaultfd`, or `mprotect` |
 //! | `coarse` | many rows read in the order of the memory object |
 //! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
@@ -34,7 +33,6 @@
 //! | `shared` | what programs see |
 //! | `sites` | where minipages were allocated and freed, in words |
 //! | `sizes` | how large the numbers on each page are |
-//! | `store_fence` | what goes with a permission that is taken away, on some processors |
 //! | `sync` | locks, barriers, conditions and semaphores of threads |
 //! | `threads` | threads of a node beside its program's |
 //! | `waiters` | those of them that wait |
@@ -45,7 +43,6 @@
 mod access_error;
 mod arena;
 mod attempt;
-mod catcher;
 mod checked_access;
 mod coarse;
 mod context;
@@ -66,7 +63,6 @@ mod settings;
 mod shared;
 mod sites;
 mod sizes;
-mod store_fence;
 pub mod sync;
 mod thread_error;
 pub mod threads;

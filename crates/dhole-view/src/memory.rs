@@ -24,11 +24,11 @@ use dhole_protocol::memory::{
     Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryCommand, MemoryEffects, MemoryKind, MemoryMessage,
     MemoryOperation, Millipage, RequestState,
 };
+use dhole_space::{Catcher, CatcherKind};
 
 use self::effects::Effects;
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
 use crate::arena::{Arena, Object, Placed};
-use crate::catcher::{Catcher, CatcherKind};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::domain_holds::DomainHolds;
 use crate::domain_locks::RunLocks;
@@ -213,7 +213,7 @@ impl NodeMemory {
         };
         let catcher = match is_whole {
             // All nodes of the run have this memory, so nothing is ever taken away.
-            true => Catcher::Nothing,
+            true => Catcher::NOTHING,
             false => {
                 let kind = CatcherKind::choose()?;
                 fault::install(kind.signal(), placed.handlers)?;

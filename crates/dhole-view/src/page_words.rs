@@ -1,12 +1,11 @@
 //! An atomic for each page of each view: of this node, or of all nodes of its domain.
 
 use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
 use dhole_protocol::memory::{MINIPAGE_PAGE, VIEW_BITS};
-use dhole_space::{DomainFile, DomainLocks};
+use dhole_space::{DomainFile, DomainLocks, Mapping};
 
 use crate::settings::MemorySettings;
 
@@ -34,16 +33,13 @@ const _: () = assert!(LOCKS_AT + DomainLocks::BYTES <= DomainFile::BYTES);
 
 /// An atomic for each page of each view.
 pub(crate) struct PageWords<W: PageWord> {
-    at: NonNull<W>,
+    /// This value's own, or its domain's.
+    words: Mapping,
     /// Pages of a view.
     pages: usize,
     views: usize,
+    of: PhantomData<W>,
 }
-
-// SAFETY: an address of atomics, which are this value's own, or its domain's.
-unsafe impl<W: PageWord> Send for PageWords<W> {}
-// SAFETY: as above.
-unsafe impl<W: PageWord> Sync for PageWords<W> {}
 
 impl<W: PageWord> PageWords<W> {
     /// Those of a memory of so many bytes; in a domain all nodes have the same.
@@ -52,19 +48,17 @@ impl<W: PageWord> PageWords<W> {
     /// The system's own.
     pub fn new(bytes: u64, views: usize, domain: Option<&DomainFile>) -> io::Result<PageWords<W>> {
         let pages = (bytes / MINIPAGE_PAGE) as usize;
-        let (flags, file, from) = match domain {
-            Some(file) => (libc::MAP_SHARED, file.as_raw_fd(), W::AT),
-            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        let all = pages * views * size_of::<W>();
+        let words = match domain {
+            Some(domain) => Mapping::of_part(domain.file(), W::AT..W::AT + all as u64)?,
+            None => Mapping::new(all)?,
         };
-        let flags = flags | libc::MAP_NORESERVE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let (all, from) = (pages * views * size_of::<W>(), from as libc::off_t);
-        // SAFETY: at an address of the system's choice, so it touches nothing else.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), all, access, flags, file, from) };
-        let Some(at) = NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED) else {
-            return Err(io::Error::last_os_error());
-        };
-        Ok(PageWords { at, pages, views })
+        Ok(PageWords {
+            words,
+            pages,
+            views,
+            of: PhantomData,
+        })
     }
 
     /// Those of all pages that have some of `bytes` bytes from an address of the protocol's on,
@@ -78,17 +72,10 @@ impl<W: PageWord> PageWords<W> {
         let first = (offset / MINIPAGE_PAGE) as usize;
         let behind = (offset + bytes as u64).div_ceil(MINIPAGE_PAGE) as usize;
         assert!(view < self.views && behind <= self.pages);
+        let words = self.words.start().cast::<W>();
         (first..behind).map(move |page| {
             // SAFETY: one of the atomics that `new` has mapped, by the test above. Zeros are one.
-            unsafe { self.at.add(view * self.pages + page).as_ref() }
+            unsafe { words.add(view * self.pages + page).as_ref() }
         })
-    }
-}
-
-impl<W: PageWord> Drop for PageWords<W> {
-    fn drop(&mut self) {
-        let all = self.pages * self.views * size_of::<W>();
-        // SAFETY: `new` mapped so many bytes there, and whoever refers to them borrows this.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), all) };
     }
 }

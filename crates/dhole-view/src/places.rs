@@ -1,7 +1,8 @@
 //! Where a memory can lie that has the same addresses in all processes.
 
-use std::io;
 use std::ops::Range;
+
+use dhole_space::Mapping;
 
 /// What is in the way of so many bytes at each of some addresses, in words; empty where nothing
 /// is.
@@ -10,28 +11,16 @@ pub(crate) fn obstacles(bases: &[usize], bytes: usize) -> Vec<String> {
 }
 
 fn obstacle(base: usize, bytes: usize) -> String {
-    let flags =
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    let at = std::ptr::without_provenance_mut(base);
-    // SAFETY: where nothing is yet (`NOREPLACE`): it touches nothing else.
-    let mapped = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
-    if mapped == libc::MAP_FAILED {
-        let cause = io::Error::last_os_error();
-        let lies = what_lies_in(base..base.saturating_add(bytes));
-        return format!(
-            "{bytes} bytes at {base:#x}: {}",
-            lies.unwrap_or_else(|| cause.to_string())
-        );
-    }
-    // SAFETY: it was mapped above, and nothing refers to it.
-    unsafe { libc::munmap(mapped, bytes) };
-    // A system that does not know the flag takes another address.
-    match mapped.addr() == base {
-        true => String::new(),
-        false => format!(
-            "{bytes} bytes at {base:#x}: the system gives {:#x}",
-            mapped.addr()
-        ),
+    let place = format!("{bytes} bytes at {base:#x}");
+    match Mapping::reserve(Some(base), bytes) {
+        Err(cause) => {
+            let lies = what_lies_in(base..base.saturating_add(bytes));
+            format!("{place}: {}", lies.unwrap_or_else(|| cause.to_string()))
+        }
+        Ok(mapped) => match mapped.start().addr().get() {
+            at if at == base => String::new(),
+            at => format!("{place}: the system gives {at:#x}"),
+        },
     }
 }
 

@@ -10,6 +10,7 @@ use dhole_model::unpoisoned;
 use super::View;
 use crate::fault;
 use crate::mapping;
+use crate::protection::Protection;
 use crate::shared_file::SharedFile;
 use crate::space::{self, STAGGER, Slot};
 
@@ -127,8 +128,9 @@ impl Views {
         // SAFETY: parts of the slot's place in the arena, which is reserved. Nothing refers to
         // them, as the caller promises.
         unsafe {
-            mapping::map_at(self.part(View::Read), file, view.clone(), false)?;
-            mapping::map_at(self.part(View::Write), file, view, true)
+            let (reads, writes) = (Protection::ReadOnly, Protection::Open);
+            mapping::map_undumped(self.part(View::Read), file, view.clone(), reads)?;
+            mapping::map_undumped(self.part(View::Write), file, view, writes)
         }
     }
 

@@ -9,10 +9,10 @@ use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
     MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, MemoryMessage, Minipage, Permission,
 };
+use dhole_space::{Protection, ProtectionError};
 
 use super::{freed_by, known, locked, waits_for};
 use crate::arena::Arena;
-use crate::catcher::{Protection, ProtectionError};
 use crate::red_zones::RedZones;
 use crate::sites::{AllocationSite, Sites, shortened};
 use crate::waiters::Waiters;

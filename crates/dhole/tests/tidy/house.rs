@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{Item, UseTree, Visibility};
 
 fn crates() -> PathBuf {
@@ -105,6 +106,73 @@ fn a_public_name_stands_for_one_thing_in_all_crates() {
     files.retain(|_, files| files.len() > 1);
     let found: Vec<&str> = files.keys().map(String::as_str).collect();
     assert_eq!(found, SHARED, "{files:#?}");
+}
+
+/// Names by which a program has the system map memory, or change what may be done there.
+const MAPPING: [&str; 9] = [
+    "SYS_mmap",
+    "SYS_userfaultfd",
+    "madvise",
+    "mmap",
+    "mmap_anonymous",
+    "mprotect",
+    "mremap",
+    "munmap",
+    "process_madvise",
+];
+
+/// The crate that maps memory.
+const MAPS: &str = "dhole-space";
+
+/// The files of other crates that do, and why.
+const MAP_TOO: [(&str, &str); 3] = [
+    (
+        "dhole-c/src/signals.rs",
+        "a handler's stack is its thread's",
+    ),
+    ("dhole-c/src/stacks.rs", "stacks of threads have guards"),
+    ("dhole-net/src/shm/segment.rs", "a port needs no objects"),
+];
+
+/// Whether some name is among the tokens.
+fn name_one(tokens: TokenStream, names: &[&str]) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => name_one(group.stream(), names),
+        TokenTree::Ident(name) => names.contains(&name.to_string().as_str()),
+        _ => false,
+    })
+}
+
+/// The files below a folder that map memory.
+fn mapping(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of a crate") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            mapping(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            if name_one(text.parse().expect("Rust"), &MAPPING) {
+                found.insert(path);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_crate_maps_memory_and_files_of_others_that_are_listed() {
+    let mut found = BTreeSet::new();
+    for folder in fs::read_dir(crates()).expect("the crates") {
+        let sources = folder.expect("a crate").path().join("src");
+        mapping(&sources, &mut found);
+    }
+    let within = |path: &PathBuf| path.strip_prefix(crates()).expect("within").to_owned();
+    let (own, others): (Vec<PathBuf>, Vec<PathBuf>) = found
+        .iter()
+        .map(within)
+        .partition(|it| it.starts_with(MAPS));
+    assert!(own.len() > 3, "what maps memory was found: {own:?}");
+    let listed = MAP_TOO.map(|(file, _)| PathBuf::from(file));
+    assert_eq!(others, listed);
 }
 
 /// The last commit before there was a limit.

@@ -1,30 +1,23 @@
-//! How the views of a program are opened and closed, page by page.
+//! How views of a file are opened and closed, page by page: for raw memory, whose faults a handler
+//! of its own takes.
 
 mod mappings;
-pub(crate) mod uffd;
+#[cfg(test)]
+mod tests;
+mod uffd;
 
 use std::io;
 use std::ptr::NonNull;
 
+use crate::protection::Protection;
 use crate::store_fence;
 
 use self::mappings::Mappings;
 use self::uffd::Uffd;
 
-/// What threads may do with pages of a view.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Protection {
-    /// Every access faults.
-    Closed,
-    /// Writes fault.
-    ReadOnly,
-    /// None faults.
-    Open,
-}
-
 /// Which way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CatcherKind {
+pub enum CatcherKind {
     /// `userfaultfd`: faults of a view that the system knows apart from its mapping. A fault is a
     /// SIGBUS.
     Uffd,
@@ -35,7 +28,7 @@ pub(crate) enum CatcherKind {
 
 /// Why pages cannot be opened, or closed.
 #[derive(Debug)]
-pub(crate) enum ProtectionError {
+pub enum ProtectionError {
     /// The system's own.
     System(io::Error),
     /// `mprotect` would split the views into too many mappings.
@@ -56,10 +49,11 @@ impl From<io::Error> for ProtectionError {
 }
 
 /// The way that is used, and what it needs.
-pub(crate) enum Catcher {
+pub struct Catcher(Way);
+
+enum Way {
     Uffd(Uffd),
     Mprotect(Mappings),
-    /// None: views are open, for ever.
     Nothing,
 }
 
@@ -68,6 +62,9 @@ const VARIABLE: &str = "DHOLE_FAULTS";
 
 impl CatcherKind {
     /// The way that `DHOLE_FAULTS` names, or else the first that works: it is tried.
+    ///
+    /// # Errors
+    /// The system's own; that the variable names no way.
     pub fn choose() -> io::Result<CatcherKind> {
         let named = std::env::var(VARIABLE);
         match named.as_deref() {
@@ -92,56 +89,77 @@ impl CatcherKind {
 }
 
 impl Catcher {
+    /// None: views are open, for ever.
+    pub const NOTHING: Catcher = Catcher(Way::Nothing);
+
+    /// For the views of one node.
+    ///
+    /// # Errors
+    /// The system's own, where it refuses this way.
     pub fn new(kind: CatcherKind) -> io::Result<Catcher> {
         store_fence::prepare()?;
-        Ok(match kind {
-            CatcherKind::Uffd => Catcher::Uffd(Uffd::new()?),
-            CatcherKind::Mprotect => Catcher::Mprotect(Mappings::new()?),
-        })
+        Ok(Catcher(match kind {
+            CatcherKind::Uffd => Way::Uffd(Uffd::new()?),
+            CatcherKind::Mprotect => Way::Mprotect(Mappings::new()?),
+        }))
+    }
+
+    /// Whether views are opened and closed at all.
+    #[inline]
+    pub fn catches(&self) -> bool {
+        !matches!(self.0, Way::Nothing)
     }
 
     /// What it is called in reports.
     pub fn name(&self) -> &'static str {
-        match self {
-            Catcher::Uffd(_) => "userfaultfd",
-            Catcher::Mprotect(_) => "mprotect",
-            Catcher::Nothing => "none",
+        match self.0 {
+            Way::Uffd(_) => "userfaultfd",
+            Way::Mprotect(_) => "mprotect",
+            Way::Nothing => "none",
         }
     }
 
     /// With which protection a view is mapped.
-    pub fn closed(&self) -> libc::c_int {
-        match self {
-            Catcher::Uffd(_) | Catcher::Nothing => libc::PROT_READ | libc::PROT_WRITE,
-            Catcher::Mprotect(_) => libc::PROT_NONE,
+    pub fn closed(&self) -> Protection {
+        match self.0 {
+            Way::Uffd(_) | Way::Nothing => Protection::Open,
+            Way::Mprotect(_) => Protection::Closed,
         }
     }
 
     /// A view is mapped here: from here on it is closed.
-    pub fn watch(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
-        match self {
-            Catcher::Uffd(uffd) => uffd.register(at, bytes),
-            Catcher::Mprotect(mappings) => {
+    ///
+    /// # Errors
+    /// The system's own.
+    ///
+    /// # Safety
+    /// It is a mapping of a file, with this [protection](Catcher::closed), of which every access
+    /// may fault from here on.
+    pub unsafe fn watch(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        match &self.0 {
+            // SAFETY: as the caller promises.
+            Way::Uffd(uffd) => unsafe { uffd.register(at, bytes) },
+            Way::Mprotect(mappings) => {
                 let first = at.addr().get();
                 mappings.add(first..first + bytes);
                 Ok(())
             }
-            Catcher::Nothing => Ok(()),
+            Way::Nothing => Ok(()),
         }
     }
 
     /// No view is mapped any more that was.
     pub fn forget(&self) {
-        if let Catcher::Mprotect(mappings) = self {
+        if let Way::Mprotect(mappings) = &self.0 {
             mappings.clear();
         }
     }
 
     /// How many mappings the views have, if `mprotect` splits them.
     #[cfg(test)]
-    pub fn mappings(&self) -> Option<usize> {
-        match self {
-            Catcher::Mprotect(mappings) => Some(mappings.count()),
+    fn mappings(&self) -> Option<usize> {
+        match &self.0 {
+            Way::Mprotect(mappings) => Some(mappings.count()),
             _ => None,
         }
     }
@@ -151,20 +169,25 @@ impl Catcher {
     ///
     /// # Errors
     /// [`ProtectionError`]; nothing is changed where there would be too many mappings.
-    pub fn protect(
+    ///
+    /// # Safety
+    /// They are pages of a view that is [watched](Catcher::watch).
+    pub unsafe fn protect(
         &self,
         at: NonNull<u8>,
         bytes: usize,
         protection: Protection,
     ) -> Result<(), ProtectionError> {
-        match self {
-            Catcher::Uffd(uffd) => uffd.protect(at, bytes, protection)?,
-            Catcher::Mprotect(mappings) => {
+        match &self.0 {
+            // SAFETY: as the caller promises.
+            Way::Uffd(uffd) => unsafe { uffd.protect(at, bytes, protection)? },
+            Way::Mprotect(mappings) => {
                 let first = at.addr().get();
-                let act = || mprotect(at, bytes, protection);
+                // SAFETY: as the caller promises.
+                let act = || unsafe { mprotect(at, bytes, protection) };
                 mappings.change(first..first + bytes, protection, act)?;
             }
-            Catcher::Nothing => return Ok(()),
+            Way::Nothing => return Ok(()),
         }
         match protection {
             Protection::Open => Ok(()),
@@ -173,15 +196,11 @@ impl Catcher {
     }
 }
 
-fn mprotect(at: NonNull<u8>, bytes: usize, protection: Protection) -> io::Result<()> {
-    let flags = match protection {
-        Protection::Closed => libc::PROT_NONE,
-        Protection::ReadOnly => libc::PROT_READ,
-        Protection::Open => libc::PROT_READ | libc::PROT_WRITE,
-    };
-    // SAFETY: the caller names pages of a view (`Arena::protect`), of which every access may fault
-    // at any time.
-    match unsafe { libc::mprotect(at.as_ptr().cast(), bytes, flags) } {
+/// # Safety
+/// They are pages of a view, of which every access may fault at any time.
+unsafe fn mprotect(at: NonNull<u8>, bytes: usize, protection: Protection) -> io::Result<()> {
+    // SAFETY: as the caller promises.
+    match unsafe { libc::mprotect(at.as_ptr().cast(), bytes, protection.flags()) } {
         0 => Ok(()),
         _ => {
             let cause = io::Error::last_os_error();

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Protection, ProtectionError};
+use super::ProtectionError;
+use crate::protection::Protection;
 
 /// The variable that says how many mappings of the process there may be.
 const VARIABLE: &str = "DHOLE_MOST_MAPPINGS";
@@ -29,7 +30,7 @@ struct Mapping {
 }
 
 /// The mappings of a node's views.
-pub(crate) struct Mappings {
+pub(super) struct Mappings {
     /// By the address at which they begin.
     all: Mutex<BTreeMap<usize, Mapping>>,
     /// Mappings of the process for anything else, when the node was made.
@@ -43,7 +44,7 @@ impl Mappings {
     ///
     /// # Errors
     /// The system's own; or the variable is no number.
-    pub fn new() -> io::Result<Mappings> {
+    pub(super) fn new() -> io::Result<Mappings> {
         let maps = std::fs::read_to_string("/proc/self/maps")?;
         let of_views = OF_VIEWS.load(Ordering::SeqCst);
         let allowed = std::fs::read_to_string(ALLOWED_FILE).ok();
@@ -71,7 +72,7 @@ impl Mappings {
 
     /// How many they are.
     #[cfg(test)]
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.all().len()
     }
 
@@ -80,7 +81,7 @@ impl Mappings {
     }
 
     /// A view is mapped here, and closed.
-    pub fn add(&self, view: Range<usize>) {
+    pub(super) fn add(&self, view: Range<usize>) {
         let mapping = Mapping {
             end: view.end,
             view: view.start,
@@ -92,7 +93,7 @@ impl Mappings {
     }
 
     /// No view is mapped any more.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.all());
         OF_VIEWS.fetch_sub(all.len(), Ordering::SeqCst);
     }
@@ -101,7 +102,7 @@ impl Mappings {
     ///
     /// # Errors
     /// [`ProtectionError`]
-    pub fn change(
+    pub(super) fn change(
         &self,
         pages: Range<usize>,
         protection: Protection,

@@ -5,61 +5,64 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-use super::Protection;
+use crate::mapping::Mapping;
+use crate::protection::Protection;
+use crate::shared_file::SharedFile;
 
 const PAGE: usize = 4096;
 
 /// Numbers of `linux/userfaultfd.h`.
 mod kernel {
-    pub const USER_MODE_ONLY: libc::c_int = 1;
-    pub const API_VERSION: u64 = 0xaa;
-    pub const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
-    pub const FEATURE_SIGBUS: u64 = 1 << 7;
-    pub const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
-    pub const FEATURE_WP_SHMEM: u64 = 1 << 12;
-    pub const REGISTER_MISSING: u64 = 1;
-    pub const REGISTER_WP: u64 = 1 << 1;
-    pub const REGISTER_MINOR: u64 = 1 << 2;
-    pub const CONTINUE_WP: u64 = 1 << 1;
-    pub const WRITEPROTECT_WP: u64 = 1;
-    pub const API: libc::c_ulong = 0xc018_aa3f;
-    pub const REGISTER: libc::c_ulong = 0xc020_aa00;
-    pub const CONTINUE: libc::c_ulong = 0xc020_aa07;
-    pub const WRITEPROTECT: libc::c_ulong = 0xc018_aa06;
+    pub(super) const USER_MODE_ONLY: libc::c_int = 1;
+    pub(super) const API_VERSION: u64 = 0xaa;
+    pub(super) const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
+    pub(super) const FEATURE_SIGBUS: u64 = 1 << 7;
+    pub(super) const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
+    pub(super) const FEATURE_WP_SHMEM: u64 = 1 << 12;
+    pub(super) const REGISTER_MISSING: u64 = 1;
+    pub(super) const REGISTER_WP: u64 = 1 << 1;
+    pub(super) const REGISTER_MINOR: u64 = 1 << 2;
+    pub(super) const CONTINUE_WP: u64 = 1 << 1;
+    pub(super) const WRITEPROTECT_WP: u64 = 1;
+    pub(super) const API: libc::c_ulong = 0xc018_aa3f;
+    pub(super) const REGISTER: libc::c_ulong = 0xc020_aa00;
+    pub(super) const CONTINUE: libc::c_ulong = 0xc020_aa07;
+    pub(super) const WRITEPROTECT: libc::c_ulong = 0xc018_aa06;
 
     #[repr(C)]
-    pub struct Api {
-        pub api: u64,
-        pub features: u64,
-        pub ioctls: u64,
+    pub(super) struct Api {
+        pub(super) api: u64,
+        pub(super) features: u64,
+        pub(super) ioctls: u64,
     }
 
     #[repr(C)]
-    pub struct Range {
-        pub start: u64,
-        pub len: u64,
+    pub(super) struct Range {
+        pub(super) start: u64,
+        pub(super) len: u64,
     }
 
     #[repr(C)]
-    pub struct Register {
-        pub range: Range,
-        pub mode: u64,
-        pub ioctls: u64,
+    pub(super) struct Register {
+        pub(super) range: Range,
+        pub(super) mode: u64,
+        pub(super) ioctls: u64,
     }
 
     #[repr(C)]
-    pub struct Continue {
-        pub range: Range,
-        pub mode: u64,
-        pub mapped: i64,
+    pub(super) struct Continue {
+        pub(super) range: Range,
+        pub(super) mode: u64,
+        pub(super) mapped: i64,
     }
 
     #[repr(C)]
-    pub struct WriteProtect {
-        pub range: Range,
-        pub mode: u64,
+    pub(super) struct WriteProtect {
+        pub(super) range: Range,
+        pub(super) mode: u64,
     }
 
     const _: () = assert!(size_of::<Api>() == 24 && size_of::<Register>() == 32);
@@ -67,7 +70,7 @@ mod kernel {
 }
 
 /// The descriptor by which views are opened and closed.
-pub(crate) struct Uffd(OwnedFd);
+pub(super) struct Uffd(OwnedFd);
 
 fn last<T>() -> io::Result<T> {
     Err(io::Error::last_os_error())
@@ -81,7 +84,7 @@ fn range(at: usize, bytes: usize) -> kernel::Range {
 impl Uffd {
     /// # Errors
     /// The system's own: it has no such call, or refuses it, as some containers do.
-    pub fn new() -> io::Result<Uffd> {
+    pub(super) fn new() -> io::Result<Uffd> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | kernel::USER_MODE_ONLY;
         // SAFETY: the call takes numbers; the result is a new descriptor, or -1.
         let file = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
@@ -114,7 +117,9 @@ impl Uffd {
         }
     }
 
-    pub fn register(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    /// # Safety
+    /// It is a mapping of a file, of which every access may fault from here on.
+    pub(super) unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
         let mut register = kernel::Register {
             range: range(at.addr().get(), bytes),
             mode: kernel::REGISTER_MISSING | kernel::REGISTER_WP | kernel::REGISTER_MINOR,
@@ -123,15 +128,22 @@ impl Uffd {
         self.ask(kernel::REGISTER, &mut register)
     }
 
-    pub fn protect(&self, at: NonNull<u8>, bytes: usize, protection: Protection) -> io::Result<()> {
+    /// # Safety
+    /// They are pages that are [registered](Uffd::register).
+    pub(super) unsafe fn protect(
+        &self,
+        at: NonNull<u8>,
+        bytes: usize,
+        protection: Protection,
+    ) -> io::Result<()> {
         if protection != Protection::Closed {
             let first = at.addr().get();
             return self.open(first..first + bytes, protection);
         }
         #[cfg(test)]
         calls::count();
-        // SAFETY: the caller names pages of a view (`Arena::protect`), of which every access may
-        // fault at any time. The memory object keeps what they show.
+        // SAFETY: pages of which every access may fault at any time, as the caller promises. The
+        // file keeps what they show.
         match unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } {
             0 => Ok(()),
             _ => last(),
@@ -189,61 +201,33 @@ impl Uffd {
 /// The system's own.
 pub(super) fn probe() -> io::Result<()> {
     let uffd = Uffd::new()?;
-    // SAFETY: the name is a string; the result is a new descriptor, or -1.
-    let file = unsafe { libc::memfd_create(c"dhole-probe".as_ptr(), libc::MFD_CLOEXEC) };
-    if file < 0 {
-        return last();
+    let file = SharedFile::make(c"dhole-probe", PAGE as u64)?;
+    std::fs::File::from(file.to_write()?).write_all_at(b"x", 0)?;
+    let view = Mapping::of_part(&file, 0..PAGE as u64)?;
+    let at = view.start();
+    // SAFETY: a page of a file, to which nothing refers.
+    unsafe {
+        uffd.register(at, PAGE)?;
+        uffd.protect(at, PAGE, Protection::ReadOnly)?;
+        uffd.protect(at, PAGE, Protection::Open)?;
+        uffd.protect(at, PAGE, Protection::Closed)
     }
-    // SAFETY: it is a new descriptor, by the test above, which nobody else has.
-    let file = unsafe { OwnedFd::from_raw_fd(file) };
-    // SAFETY: the call takes an open descriptor and a number.
-    if unsafe { libc::ftruncate(file.as_raw_fd(), PAGE as libc::off_t) } != 0 {
-        return last();
-    }
-    // SAFETY: the call takes an open descriptor, a string and a number.
-    if unsafe { libc::pwrite(file.as_raw_fd(), c"x".as_ptr().cast(), 1, 0) } != 1 {
-        return last();
-    }
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: at an address of the system's choice, so it touches nothing else.
-    let at = unsafe {
-        let none = std::ptr::null_mut();
-        libc::mmap(
-            none,
-            PAGE,
-            protection,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    let Some(view) = NonNull::new(at.cast::<u8>()).filter(|_| at != libc::MAP_FAILED) else {
-        return last();
-    };
-    let tried = uffd.register(view, PAGE).and_then(|()| {
-        uffd.protect(view, PAGE, Protection::ReadOnly)?;
-        uffd.protect(view, PAGE, Protection::Open)?;
-        uffd.protect(view, PAGE, Protection::Closed)
-    });
-    // SAFETY: it was mapped above, and nothing refers to it.
-    unsafe { libc::munmap(at, PAGE) };
-    tried
 }
 
 /// How many calls of the system this thread has made.
 #[cfg(test)]
-pub(crate) mod calls {
+pub(super) mod calls {
     use std::cell::Cell;
 
     thread_local! {
         static MADE: Cell<u64> = const { Cell::new(0) };
     }
 
-    pub fn count() {
+    pub(in crate::catcher) fn count() {
         MADE.set(MADE.get() + 1);
     }
 
-    pub fn made() -> u64 {
+    pub(in crate::catcher) fn made() -> u64 {
         MADE.get()
     }
 }
