@@ -25,6 +25,13 @@
 //! 3. *What is mapped stays mapped.* The reservation and the arena of views stay as long as the
 //!    process; a [`Mapping`] as long as it lives. A file behind any of them never becomes shorter.
 #![warn(unreachable_pub)]
+#![cfg_attr(
+    all(test, target_os = "linux", target_arch = "x86_64", not(miri)),
+    expect(
+        clippy::disallowed_macros,
+        reason = "tests count the calls of their own thread"
+    )
+)]
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod catcher;
