@@ -4,14 +4,14 @@
 //! |---|---|
 //! | positive | the address of the object, which may be touched: all there is under `check` |
 //! | null | it may not be touched, or the worker must look elsewhere: the slow path |
-//! | negative | the address, negated, of the object in one of the node's [views](crate::views) |
+//! | negative | the address, negated, of the object in one of the node's [views](crate::Views) |
 //! | negative and even further from 0 | the address of an object that is [expected] to be written, or read: the slow path notes that, without a call |
 //!
 //! So the one test of a hit under `check` tells the detectors apart as well. Under `vm` an address
 //! is *touched* before it is followed: one instruction that reads, or writes back, the first byte,
 //! and that faults where the view does not allow it. The addresses of these instructions, and of
 //! where to go on after a fault, stand in the link section `dhole_exceptions`, and the handler of
-//! [faults](crate::fault) leads from one to the other.
+//! faults leads from one to the other.
 
 use std::ptr::NonNull;
 
