@@ -197,8 +197,8 @@ impl Neighbours {
     /// The system's own, where the memory of this process cannot be mapped.
     ///
     /// # Safety
-    /// The slot or the views are the caller's as long as this lives, and nothing refers to the store
-    /// now, nor from when this is dropped on.
+    /// The slot or the views are the caller's as long as this lives, and nothing refers to the
+    /// store now, nor from when this is dropped on.
     pub unsafe fn between(
         (me, place): (usize, StorePlace),
         memory: &Arc<VisibleMemory>,
