@@ -3,6 +3,10 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Bound, Index, RangeBounds};
 use std::{fmt, slice, vec};
 
+use dhole_wire::{Tail, Wire, WireError, count, write_head};
+
+use crate::NodeId;
+
 /// Entries of a chunk, at most.
 const CHUNK: usize = 64;
 
@@ -18,6 +22,9 @@ pub struct SortedMap<K, V> {
     chunks: Vec<Vec<(K, V)>>,
     len: usize,
 }
+
+/// A map from nodes, in their order.
+pub type NodeMap<V> = SortedMap<NodeId, V>;
 
 impl<K, V> SortedMap<K, V> {
     /// A map without entries.
@@ -197,6 +204,11 @@ impl<K: Ord, V> SortedMap<K, V> {
                 None
             }
         }
+    }
+
+    /// The value of a key, which gets this one if it has none.
+    pub fn get_or_insert(&mut self, key: K, value: V) -> &mut V {
+        self.get_or_insert_with(key, || value)
     }
 
     /// The value of a key, which gets the default if it has none.
@@ -439,6 +451,33 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SortedMap<K, V> {
     }
 }
 
+/// In ascending order of the keys.
+impl<K: Wire + Ord, V: Wire> Wire for SortedMap<K, V> {
+    type Head = u32;
+
+    fn head(&self) -> u32 {
+        count(self.len)
+    }
+
+    fn tail_len(&self) -> usize {
+        self.chunks.iter().map(Vec::tail_len).sum()
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        let entries = || self.chunks.iter().flatten();
+        entries().for_each(|entry| write_head(&entry.head(), out));
+        entries().for_each(|entry| entry.write_tail(out));
+    }
+
+    fn read(head: &u32, tail: &mut Tail<'_>) -> Result<SortedMap<K, V>, WireError> {
+        let all = Vec::<(K, V)>::read(head, tail)?;
+        match all.is_sorted_by(|(one, _), (next, _)| one < next) {
+            true => Ok(all.into_iter().collect()),
+            false => Err(WireError::Value("keys that are not in ascending order")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -447,6 +486,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn nodes_that_are_not_in_order_are_refused() {
+        let [low, high] = [(NodeId(1), 7_u64), (NodeId(2), 8)];
+        let bytes = |all: Vec<(NodeId, u64)>| {
+            let mut bytes = Vec::new();
+            all.write(&mut bytes);
+            bytes
+        };
+        let read = NodeMap::<u64>::parse(&bytes(vec![low, high]));
+        assert_eq!(read, Ok([high, low].into_iter().collect()));
+        for wrong in [vec![high, low], vec![low, low]] {
+            let read = NodeMap::<u64>::parse(&bytes(wrong));
+            assert!(matches!(read, Err(WireError::Value(_))), "{read:?}");
+        }
+    }
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -528,6 +583,12 @@ mod tests {
                 prop_assert!(map.chunks.iter().all(|it| (least..=CHUNK).contains(&it.len())));
             }
             prop_assert!(map.iter().eq(&expected));
+            let (mut bytes, mut of_tree) = (Vec::new(), Vec::new());
+            map.write(&mut bytes);
+            expected.write(&mut of_tree);
+            prop_assert_eq!(&bytes, &of_tree);
+            let read = SortedMap::parse(&bytes);
+            prop_assert_eq!(read.as_ref(), Ok(&map));
             prop_assert!(map.iter().rev().eq(expected.iter().rev()));
             prop_assert_eq!(map.first_key_value(), expected.first_key_value());
             prop_assert_eq!(map.last_key_value(), expected.last_key_value());
