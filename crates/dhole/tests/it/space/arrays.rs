@@ -35,6 +35,12 @@ fn sent<R>(run: &Run<R>) -> [u64; 6] {
     .map(of)
 }
 
+/// Messages of the protocol `directory`, under which the program runs.
+fn of_directory<R>(program: impl FnOnce(Coherence) -> Run<R>) -> u64 {
+    let directory = "directory".parse().expect("dhole brings it");
+    program(directory).report.total().by_protocol["directory"].messages
+}
+
 const ROUNDS: u64 = 10;
 
 /// Node 0 writes a row of a grid in each round, and the three others read it, as in ASP.
@@ -63,6 +69,7 @@ fn broadcast_elements_cost_one_message_a_reader_once_they_have_been_read() {
     let total = pushed.report.total();
     assert_eq!((total.pushes, total.pushes_read), (27, 27));
     assert_eq!(sent(&broadcast(Home)), [30, 30, 0, 0, 0, 0]);
+    assert_eq!(of_directory(broadcast), 342);
 }
 
 /// Four nodes each write a quarter of an array, across blocks, and all read all of it.
@@ -92,6 +99,7 @@ fn a_flush_is_one_message_and_one_acknowledgement_for_each_home() {
     assert_eq!(sent(&at_home)[4..], [30, 30], "three nodes are not home");
     let total = at_home.report.total();
     assert_eq!((total.diffs, total.diff_bytes), (30, 30 * 1025 * 8));
+    assert_eq!(of_directory(quarters), 1350);
 }
 
 #[test]

@@ -33,6 +33,12 @@ fn sent<R>(run: &Run<R>) -> [u64; 6] {
     .map(|kind| total.sent(kind))
 }
 
+/// Messages of the protocol `directory`, under which the program runs.
+fn of_directory<R>(program: impl FnOnce(Coherence) -> Run<R>) -> u64 {
+    let directory = "directory".parse().expect("dhole brings it");
+    program(directory).report.total().by_protocol["directory"].messages
+}
+
 const ROUNDS: u64 = 10;
 
 /// Node 0 writes a row in each round, and the three others read it.
@@ -59,6 +65,7 @@ fn a_broadcast_row_costs_one_message_a_reader_once_it_has_been_read() {
     assert_eq!(sent(&broadcast(Lazy)), [30, 30, 0, 0, 0, 0]);
     assert_eq!(sent(&broadcast(Update)), [3, 3, 27, 0, 0, 0]);
     assert_eq!(sent(&broadcast(Home)), [30, 30, 0, 0, 0, 0]);
+    assert_eq!(of_directory(broadcast), 114);
     let total = broadcast(Update).report.total();
     assert_eq!((total.pushes, total.pushes_read), (27, 27));
 }
@@ -94,6 +101,7 @@ fn a_migratory_counter_is_never_pushed_and_goes_home_every_time() {
     let home = sent(&migratory(Home));
     assert_eq!(lazy, [42, 42, 0, 0, 0, 0]);
     assert_eq!(home, [33, 33, 0, 0, 30, 30], "three nodes are not home");
+    assert_eq!(of_directory(migratory), 234);
 }
 
 /// Four nodes each write a number of their own in one object, and all read all of them.
@@ -127,6 +135,7 @@ fn writers_of_one_object_need_no_turns_under_home() {
     let [lazy, update, home] = [Lazy, Update, Home].map(|under| sent(&false_sharing(under)));
     assert_eq!(home, [60, 60, 0, 0, 30, 30]);
     assert_eq!((lazy, update), ([60, 60, 0, 0, 0, 0], lazy));
+    assert_eq!(of_directory(false_sharing), 324);
 }
 
 /// What keeps objects consistent, and what tells of outdated copies.
@@ -166,6 +175,8 @@ fn what_is_only_read_is_fetched_three_times_and_then_kept() {
     let written = table(Home, true);
     assert_eq!(written.value, 1004);
     assert_eq!(sent_and_told(&written), ([18, 18, 0, 0, 0, 0], [3, 3]));
+    let of_directory = [false, true].map(|again| of_directory(|under| table(under, again)));
+    assert_eq!(of_directory, [6, 18]);
 }
 
 #[test]
@@ -183,9 +194,10 @@ fn what_one_node_alone_uses_is_flushed_and_fetched_no_more() {
         });
         let ran = ran.unwrap();
         assert_eq!(ran.value, ROUNDS);
-        sent_and_told(&ran)
+        ran
     };
-    assert_eq!(count(Home), ([4, 4, 0, 0, 10, 10], [0, 0]));
+    assert_eq!(sent_and_told(&count(Home)), ([4, 4, 0, 0, 10, 10], [0, 0]));
+    assert_eq!(of_directory(count), 10);
 }
 
 #[test]
