@@ -4,7 +4,7 @@ use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_protocol::{
-    ArrayCommand, BarrierRound, Command, Fetch, FetchReply, Message, Reply, Sent, SentDiff,
+    BarrierRound, Command, Fetch, FetchReply, Flush, Message, RegionCommand, Reply, Sent, SentDiff,
     SyncObject, WriteNotices,
 };
 
@@ -241,34 +241,38 @@ impl Bug {
     /// The command, as the bug leaves it.
     pub fn command(self, command: Command) -> Option<Command> {
         match (self, command) {
-            (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
-            (Bug::TakeStaleAlong, Command::Skip(sent)) => Some(Command::InstallAlong(sent)),
-            (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
-            (Bug::SkipElementsInvalidate, Command::Array(ArrayCommand::Invalidate(_))) => None,
+            (Bug::SkipInvalidate, Command::Objects(RegionCommand::Invalidate(_))) => None,
+            (Bug::TakeStaleAlong, Command::Objects(RegionCommand::Skip(sent))) => {
+                Some(Command::InstallAlong(sent))
+            }
+            (Bug::SkipMakeClean, Command::Objects(RegionCommand::MakeClean(_))) => None,
+            (Bug::SkipElementsInvalidate, Command::Array(RegionCommand::Invalidate(_))) => None,
             (
                 Bug::WidenFlush,
-                Command::Array(ArrayCommand::Flush {
+                Command::Array(RegionCommand::Flush {
                     to,
                     number,
-                    mut elements,
+                    mut regions,
                     at,
                 }),
             ) => {
-                let last = elements.last_mut().filter(|last| last.range().end < 3);
+                let last = regions.last_mut().filter(|last| last.range().end < 3);
                 last.into_iter().for_each(|last| last.count += 1);
-                Some(Command::Array(ArrayCommand::Flush {
+                Some(Command::Array(RegionCommand::Flush {
                     to,
                     number,
-                    elements,
+                    regions,
                     at,
                 }))
             }
             (Bug::KeepRace, Command::Race(_)) => None,
             (Bug::SkipCompare, Command::Compare { .. }) => None,
-            (Bug::SkipPreImage, Command::Reply(reply)) => Some(Command::Reply(Reply {
-                pre_images: Default::default(),
-                ..reply
-            })),
+            (Bug::SkipPreImage, Command::Objects(RegionCommand::Reply(reply))) => {
+                Some(Command::Objects(RegionCommand::Reply(Reply {
+                    pre_images: Default::default(),
+                    ..reply
+                })))
+            }
             (_, command) => Some(command),
         }
     }
@@ -366,8 +370,8 @@ impl Bug {
                 | Message::BarrierArrive { news, .. }
                 | Message::BarrierDepart { news, .. },
             ) => self.change_ranges(news),
-            (Bug::WidenReply, Message::ElementsReply { sent, .. }) => {
-                sent.iter_mut().for_each(|sent| sent.elements.count += 1);
+            (Bug::WidenReply, Message::ElementsReply(FetchReply { sent, .. })) => {
+                sent.iter_mut().for_each(|sent| sent.region.count += 1);
             }
             (Bug::MarkAllBeside, Message::Fetch(Fetch { wanted, beside, .. })) => {
                 *beside = wanted.len() as u16;
@@ -375,7 +379,7 @@ impl Bug {
             (Bug::LackObject, Message::FetchReply(FetchReply { sent, .. })) => drop(sent.pop()),
             (Bug::SendUnowned, Message::FetchReply(FetchReply { sent, .. })) => {
                 let stranger = sent.last().map(|last| Sent {
-                    oid: last.oid.plus(1),
+                    region: last.region.plus(1),
                     ..*last
                 });
                 sent.extend(stranger);
@@ -496,7 +500,7 @@ impl Bug {
                 let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
                 versions.for_each(|version| version.lamport += 1);
             }
-            (Bug::AcknowledgeEarly, Message::FlushElements { number, .. }) => {
+            (Bug::AcknowledgeEarly, Message::FlushElements(Flush { number, .. })) => {
                 let number = *number;
                 fate.more = Some((*to, from, Message::ElementsFlushed { number }));
             }
@@ -504,16 +508,20 @@ impl Bug {
                 let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
                 versions.for_each(|version| version.lamport += 1);
             }
-            (Bug::AcknowledgeEarly, Message::Flush { number, .. }) => {
+            (Bug::AcknowledgeEarly, Message::Flush(Flush { number, .. })) => {
                 let number = *number;
                 fate.more = Some((*to, from, Message::FlushAck { number }));
             }
-            (Bug::HideWhen, Message::Flush { at, .. } | Message::FlushElements { at, .. }) => {
+            (
+                Bug::HideWhen,
+                Message::Flush(Flush { at, .. }) | Message::FlushElements(Flush { at, .. }),
+            ) => {
                 *at = None;
             }
             (
                 Bug::HideSeen,
-                Message::Flush { at: Some(at), .. } | Message::FlushElements { at: Some(at), .. },
+                Message::Flush(Flush { at: Some(at), .. })
+                | Message::FlushElements(Flush { at: Some(at), .. }),
             ) => {
                 let mut time = VectorTime::zero(at.time.nodes());
                 time.see(from, at.time.of(from));
@@ -531,7 +539,8 @@ impl Bug {
             }
             (
                 Bug::KeepUntold,
-                Message::FetchReply(FetchReply { keep, .. }) | Message::ElementsReply { keep, .. },
+                Message::FetchReply(FetchReply { keep, .. })
+                | Message::ElementsReply(FetchReply { keep, .. }),
             ) => *keep = true,
             (Bug::HideFromCollective, Message::Collective(message)) => {
                 message.news = *no_news(message.news.time.nodes());

@@ -13,7 +13,9 @@ use dhole_join::decoders as join;
 use dhole_model::{Coherence, Detector, NodeId, Oid};
 use dhole_net::decoders as net;
 use dhole_protocol::objects::ordered_codec;
-use dhole_protocol::{Command, Event, Message, Protocol, Races, Reply, Unread, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Message, Protocol, Races, RegionCommand, Reply, Unread, WorkerIs,
+};
 
 /// A decoder: its name, and a function that takes any bytes.
 pub type Decoder = (&'static str, fn(&[u8]));
@@ -86,8 +88,9 @@ fn deliveries(bytes: &[u8]) {
         let _ = node.step(delivered, WorkerIs::InCall, &mut out);
         for command in out.drain(..) {
             if let Command::Send { to, .. }
-            | Command::Reply(Reply { to, .. })
-            | Command::Push { to, .. } = command
+            | Command::Objects(
+                RegionCommand::Reply(Reply { to, .. }) | RegionCommand::Push { to, .. },
+            ) = command
             {
                 assert!(to.index() < NODES, "something is sent to {to}");
             }

@@ -224,9 +224,7 @@ impl State {
             Sight::ReadThere => self.has_seen(true),
             Sight::ChangedThere => self.has_seen(false),
             Sight::Pushed => self.nodes().any(|node| node.heap.has_kept()),
-            Sight::FlushDeferred => self
-                .nodes()
-                .any(|node| !node.held.is_empty() || !node.held_elements.is_empty()),
+            Sight::FlushDeferred => self.nodes().any(|node| !node.held.is_empty()),
             Sight::Deferred => self.nodes().any(|node| node.protocol.has_deferred()),
             Sight::PreImageReply => self.network.parcels().any(|parcel| parcel.from_pre_image),
             Sight::Invalidated => self.nodes().any(|node| node.heap.has_invalid()),

@@ -2,12 +2,12 @@
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_protocol::{
-    ArrayBlocks, ArrayCommand, ArrayEvent, BlockAccess, BlockEvent, Event, FlushedElements,
-    Message, Needs, PushedElements, Unit, UnreadElements,
+    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, Needs, Unit, UnreadElements,
 };
 
 use crate::model::node::Around;
-use crate::model::{Fault, Node, Part, Program, WriteId};
+use crate::model::regions::Modelled;
+use crate::model::{Fault, Node, Part, Program};
 
 /// The id of the array.
 pub(crate) const ARRAY: Oid = Oid(2 * dhole_model::CHUNK);
@@ -135,12 +135,8 @@ pub(crate) fn barrier(number: u64, to: Coherence) -> dhole_protocol::BarrierId {
 /// The places of a unit.
 pub(crate) fn of_unit(unit: Unit, program: &Program) -> std::ops::Range<usize> {
     match unit {
-        Unit::Object(oid) => program.leaves(oid),
-        Unit::Block(elements) => {
-            let range = elements.range();
-            let objects = program.objects.len();
-            objects + range.start as usize..objects + range.end as usize
-        }
+        Unit::Object(oid) => oid.places(program),
+        Unit::Block(elements) => elements.places(program),
     }
 }
 
@@ -184,149 +180,6 @@ impl Node {
         });
         let needs = Some(Needs { elements, to_write });
         what.map(|what| block_event(program, needs, what))
-    }
-
-    /// Does what the protocol says of an array, element by element.
-    pub(crate) fn carry_out_on_array(
-        &mut self,
-        command: ArrayCommand,
-        payload: &mut impl Iterator<Item = WriteId>,
-        around: &mut Around<'_>,
-    ) -> Result<(), Fault> {
-        let (at, objects) = (self.presence(), around.program.objects.len());
-        // A block that leaves its protocol is made clean after it has left.
-        let program = around.program;
-        let by_blocks = self.keeps_blocks(program) || program.coherence.member().is_some();
-        let places = |elements: Elements| elements.range().map(move |e| objects + e as usize);
-        match command {
-            ArrayCommand::Reply {
-                to,
-                round,
-                sent,
-                keep,
-            } => {
-                let mut values = Vec::new();
-                for element in sent.iter().flat_map(|sent| places(sent.elements)) {
-                    let value = self.heap.gather(element, at)?;
-                    if self.heap.is_writable(element) {
-                        around.history.peeked(value);
-                    }
-                    values.push(value);
-                }
-                let message = Message::ElementsReply { round, sent, keep };
-                self.send(to, message, values, false, around);
-            }
-            ArrayCommand::Install(sent) => {
-                for element in places(sent.elements) {
-                    let value = payload.next().ok_or(Fault::Heap)?;
-                    self.heap.install(element, value, at)?;
-                }
-            }
-            ArrayCommand::ZeroFill(elements) => {
-                for element in places(elements) {
-                    self.heap.install(element, WriteId::INITIAL, at)?;
-                }
-            }
-            ArrayCommand::Invalidate(elements) => {
-                for element in places(elements) {
-                    self.heap.invalidate(element, at)?;
-                }
-            }
-            ArrayCommand::MakeWritable(elements) => {
-                for element in places(elements) {
-                    // Of a block a part may be writable already.
-                    if !(by_blocks && self.heap.is_writable(element)) {
-                        self.heap.make_writable(element, false, at)?;
-                    }
-                }
-            }
-            ArrayCommand::MakeClean(elements) => {
-                for element in places(elements) {
-                    if !by_blocks || self.heap.is_writable(element) {
-                        self.heap.make_clean(element, at)?;
-                    }
-                }
-            }
-            ArrayCommand::Push { to, sent } => {
-                let values = sent.iter().flat_map(|sent| places(sent.elements));
-                let values = values.map(|element| self.heap.gather(element, at));
-                let values = values.collect::<Result<_, _>>()?;
-                let pushed = sent.into_iter().map(|sent| {
-                    let bytes = sent.elements.count;
-                    PushedElements { sent, bytes }
-                });
-                let pushed = pushed.collect();
-                let message = Message::UpdateElements { pushed };
-                self.send(to, message, values, false, around);
-            }
-            ArrayCommand::Keep { elements, .. } => {
-                for element in places(elements) {
-                    let value = payload.next().ok_or(Fault::Heap)?;
-                    self.heap.keep(element, Some(value));
-                }
-            }
-            ArrayCommand::Discard(elements) => {
-                places(elements).for_each(|element| self.heap.keep(element, None));
-            }
-            ArrayCommand::InstallKept(elements) => {
-                places(elements).try_for_each(|e| self.heap.install_kept(e, at))?;
-            }
-            ArrayCommand::Flush {
-                to,
-                number,
-                elements,
-                at: written_at,
-            } => {
-                let values = elements.iter().flat_map(|elements| places(*elements));
-                let values = values.map(|element| self.heap.gather(element, at));
-                let values = values.collect::<Result<_, _>>()?;
-                let flushed = elements.into_iter().map(|elements| FlushedElements {
-                    elements,
-                    bytes: elements.count,
-                });
-                let flushed = flushed.collect();
-                let message = Message::FlushElements {
-                    number,
-                    flushed,
-                    at: written_at,
-                };
-                self.send(to, message, values, false, around);
-            }
-            ArrayCommand::Hold { from } => {
-                self.held_elements.push((from, payload.collect()));
-            }
-            ArrayCommand::Merge {
-                from,
-                flushed,
-                held,
-            } => {
-                let held_from = self
-                    .held_elements
-                    .iter()
-                    .position(|(node, _)| *node == from);
-                let values: Vec<_> = match held {
-                    true => self.held_elements.remove(held_from.ok_or(Fault::Heap)?).1,
-                    false => payload.collect(),
-                };
-                let elements = flushed.iter().flat_map(|flushed| places(flushed.elements));
-                for (element, value) in elements.zip(values) {
-                    self.heap.merge(element, value, at)?;
-                }
-            }
-            ArrayCommand::Free(_) => self.free_array(around)?,
-            ArrayCommand::Skip(elements) => {
-                for _element in places(elements) {
-                    payload.next().ok_or(Fault::Heap)?;
-                }
-            }
-            ArrayCommand::MergeNext(elements) => {
-                for element in places(elements) {
-                    let value = payload.next().ok_or(Fault::Heap)?;
-                    self.heap.merge(element, value, at)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Forgets the array.

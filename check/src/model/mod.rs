@@ -37,6 +37,7 @@ pub mod pages;
 mod program;
 pub mod programs;
 pub mod random;
+mod regions;
 mod sealed;
 mod seen;
 pub mod threads;

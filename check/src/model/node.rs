@@ -4,7 +4,7 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
     Along, BarrierId, Command, Commands, Event, Follow, Freed, Message, Protocol, ProtocolError,
-    Reply, Sent, SentList, Unit, WorkerIs,
+    RegionCommand, Sent, SentList, Unit, WorkerIs,
 };
 
 use crate::model::calls::Calls;
@@ -75,12 +75,10 @@ pub struct Node {
     pub phase: Phase,
     /// What the worker has written as was expected since it last synchronised, and where.
     pub noted: Vec<(Oid, CallSite)>,
-    /// Payloads of flushes that wait for a call.
-    pub held: Vec<(NodeId, Vec<WriteId>)>,
+    /// Payloads of flushes that wait for a call; whether they are of elements.
+    pub held: Vec<(NodeId, bool, Vec<WriteId>)>,
     /// Messages of members that are taken again at the worker's next call.
     pub again: Vec<(NodeId, Message, Vec<WriteId>)>,
-    /// As above, of elements.
-    pub held_elements: Vec<(NodeId, Vec<WriteId>)>,
     /// In a collective, once it has what it waits for first: whether it has sent its value up.
     pub collecting: Option<bool>,
     /// Its part in keeping counters.
@@ -142,7 +140,6 @@ impl Node {
             phase: Phase::Computing,
             noted: Vec::new(),
             held: Vec::new(),
-            held_elements: Vec::new(),
             again: Vec::new(),
             collecting: None,
             calls: Calls::new(me, program.nodes.len()),
@@ -269,7 +266,7 @@ impl Node {
     }
 
     /// Forgets objects. Where the worker itself frees them, that is an event of the history.
-    fn free(&mut self, range: OidRange, around: &mut Around<'_>) -> Result<(), Fault> {
+    pub(crate) fn free(&mut self, range: OidRange, around: &mut Around<'_>) -> Result<(), Fault> {
         if range.contains(elements::ARRAY) {
             return self.free_array(around);
         }
@@ -314,43 +311,10 @@ impl Node {
             Command::Pages(_) | Command::HandOutIds { .. } | Command::TakeIds(_) => {
                 return Err(Fault::Heap);
             }
-            Command::Reply(Reply {
-                to,
-                message: mut reply,
-                follow,
-                pre_images,
-            }) => {
-                let mut values = Vec::new();
-                for Sent { oid, .. } in &reply.sent {
-                    for leaf in around.program.leaves(*oid) {
-                        if pre_images.contains(oid) {
-                            values.push(self.heap.gather_pre_image(leaf)?);
-                            continue;
-                        }
-                        if self.heap.is_writable(leaf) {
-                            let value = self.heap.readable(leaf);
-                            value
-                                .into_iter()
-                                .for_each(|value| around.history.peeked(value));
-                        }
-                        values.push(self.heap.gather(leaf, at)?);
-                    }
-                }
-                self.add_along((to, &follow), &mut reply.sent, &mut values, around)?;
-                let reply = Message::FetchReply(reply);
-                self.send(to, reply, values, !pre_images.is_empty(), around);
-            }
-            Command::Install(Sent { oid, .. }) | Command::InstallAlong(Sent { oid, .. }) => {
-                self.unpublish(oid);
-                for leaf in around.program.leaves(oid) {
-                    let value = payload.next().ok_or(Fault::Heap)?;
-                    self.heap.install(leaf, value, at)?;
-                }
-            }
-            Command::Skip(Sent { oid, .. }) => {
-                for _leaf in around.program.leaves(oid) {
-                    payload.next().ok_or(Fault::Heap)?;
-                }
+            Command::Objects(command) => self.carry_out_on(command, payload, around)?,
+            Command::Array(command) => self.carry_out_on(command, payload, around)?,
+            Command::InstallAlong(sent) => {
+                self.carry_out_on(RegionCommand::Install(sent), payload, around)?;
             }
             Command::SendBytes { to, message, units } => {
                 let of_unit = |unit: &Unit| elements::of_unit(*unit, around.program);
@@ -375,58 +339,25 @@ impl Node {
                 }
                 self.send(to, message, values, false, around);
             }
-            Command::MergeNext(oid) => {
-                for leaf in around.program.leaves(oid) {
-                    let value = payload.next().ok_or(Fault::Heap)?;
-                    self.heap.merge(leaf, value, at)?;
-                }
-            }
             Command::DeliverAgain { from, message } => {
                 self.again.push((from, message, payload.collect()));
             }
             Command::Fail(_) => return Err(Fault::Refused),
-            Command::Push { .. }
-            | Command::Keep { .. }
-            | Command::PassOver { .. }
-            | Command::Discard(_)
-            | Command::InstallKept(_)
-            | Command::Flush { .. }
-            | Command::Compare { .. }
-            | Command::Hold { .. }
-            | Command::Merge { .. } => self.carry_out_family(command, payload, around)?,
-            Command::ZeroFill(oid) => {
-                let mut leaves = around.program.leaves(oid);
-                leaves.try_for_each(|leaf| self.heap.install(leaf, WriteId::INITIAL, at))?;
-                self.publish(oid, around.program);
+            Command::PassOver { bytes } => {
+                for _place in 0..bytes {
+                    payload.next().ok_or(Fault::Heap)?;
+                }
             }
-            Command::Invalidate(oid) => {
-                self.unpublish(oid);
-                let mut leaves = around.program.leaves(oid);
-                leaves.try_for_each(|leaf| self.heap.invalidate(leaf, at))?;
-            }
-            Command::MakeWritable { oid, .. } if self.ends_unless(oid, around) => {
-                self.publish(oid, around.program);
-            }
-            Command::MakeWritable { oid, pre_image } => {
-                let mut leaves = around.program.leaves(oid);
-                leaves.try_for_each(|leaf| self.heap.make_writable(leaf, pre_image, at))?;
-            }
+            Command::Compare { oid, site } => self.compare(oid, site, around)?,
             Command::ExpectWrite { oid, pre_image } => {
                 self.ends_unless(oid, around);
                 let mut leaves = around.program.leaves(oid);
                 leaves.try_for_each(|leaf| self.heap.expect_write(leaf, pre_image, at))?;
             }
-            Command::MakeClean(oid) => {
-                let mut leaves = around.program.leaves(oid);
-                leaves.try_for_each(|leaf| self.heap.make_clean(leaf, at))?;
-                self.publish(oid, around.program);
-            }
-            Command::Array(command) => self.carry_out_on_array(command, payload, around)?,
             Command::IntervalEnded
             | Command::Deferred
             | Command::RacesFound(_)
             | Command::Collected { .. } => {}
-            Command::Free(range) => self.free(range, around)?,
             Command::Gone(freed) => self.told_freed(freed, around)?,
             Command::Race(race) => {
                 let mut parts = around.program.raced(race.raced).into_iter();
@@ -443,7 +374,7 @@ impl Node {
     }
 
     /// Adds to a reply what its objects own, and what is followed from them.
-    fn add_along(
+    pub(crate) fn add_along(
         &mut self,
         (to, follow): (NodeId, &Follow),
         sent: &mut SentList,
@@ -457,9 +388,9 @@ impl Node {
             let program = around.program;
             let followed = program.followed.iter().filter(|_| !follow.is_none());
             let named = program.owned.iter().chain(followed);
-            let named = named.filter(|(by, _)| program.oid(*by) == of.oid);
+            let named = named.filter(|(by, _)| program.oid(*by) == of.region);
             for oid in named.map(|(_, named)| program.oid(*named)) {
-                if sent.iter().any(|sent| sent.oid == oid) {
+                if sent.iter().any(|sent| sent.region == oid) {
                     continue;
                 }
                 let along = match self.protocol.send_along(oid, to, worker) {
@@ -484,7 +415,10 @@ impl Node {
                 }
                 self.publish(oid, program);
                 let version = along.version;
-                sent.push(Sent { oid, version });
+                sent.push(Sent {
+                    region: oid,
+                    version,
+                });
             }
         }
         Ok(())

@@ -59,7 +59,7 @@ impl Seeing {
     pub(crate) fn finds(&self, owner: &Node) -> Option<bool> {
         match &self.part {
             ReadPart::LookAgain(found, _) => {
-                Some(owner.published[self.wanted.oid.slot()].word == found.word)
+                Some(owner.published[self.wanted.region.slot()].word == found.word)
             }
             _ => None,
         }
@@ -138,7 +138,7 @@ impl Node {
     /// The next part of a one-sided read in the memory of `owner`.
     pub(crate) fn see(&mut self, owner: &mut Node, around: &mut Around<'_>) -> Result<(), Failed> {
         let mut seeing = self.seeing.take().expect("a read is under way");
-        let oid = seeing.wanted.oid;
+        let oid = seeing.wanted.region;
         let published = &mut owner.published[oid.slot()];
         seeing.part = match seeing.part {
             ReadPart::Look => match published.version.filter(|_| published.word % 2 == 1) {
@@ -201,8 +201,13 @@ impl Node {
             installed.map_err(|fault| (fault, words()))?;
         }
         let (version, mut commands) = (found.version, Commands::new());
-        self.protocol
-            .read_there(Sent { oid, version }, &mut commands);
+        self.protocol.read_there(
+            Sent {
+                region: oid,
+                version,
+            },
+            &mut commands,
+        );
         for command in commands {
             let done = self.carry_out(command, &mut std::iter::empty(), around);
             done.map_err(|fault| (fault, words()))?;

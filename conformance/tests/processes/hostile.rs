@@ -307,12 +307,19 @@ fn with_bytes_behind() -> Vec<(&'static str, Vec<u8>)> {
     let (oid, version) = (Oid(1 << 50), Version::default());
     let fetch = Message::Fetch(Fetch {
         round: 1,
-        wanted: [Wanted { oid, need: version }].into(),
+        wanted: [Wanted {
+            region: oid,
+            need: version,
+        }]
+        .into(),
         beside: 0,
         follow: Follow::default(),
     });
     let pushed = Pushed {
-        sent: Sent { oid, version },
+        sent: Sent {
+            region: oid,
+            version,
+        },
         bytes: 7,
     };
     let update = Message::Update {
@@ -353,7 +360,7 @@ fn followed_too_far() -> Vec<(&'static str, Vec<u8>)> {
         let (oid, need) = (Oid(1 << 50), Version::default());
         let fetch = Message::Fetch(Fetch {
             round: 1,
-            wanted: [Wanted { oid, need }].into(),
+            wanted: [Wanted { region: oid, need }].into(),
             beside: 0,
             follow,
         });

@@ -28,7 +28,7 @@ impl State {
         let worker = worker_is(step.heap.presence());
         let (asked, most_bytes) = (sent.len(), payload.len() + MOST_BYTES);
         let mut followed = usize::from(follow.most);
-        self.graphs.sent.extend(sent.iter().map(|sent| sent.oid));
+        self.graphs.sent.extend(sent.iter().map(|sent| sent.region));
         while sent.len() < asked + MOST_ALONG
             && let Some(Named { oid, is_free, .. }) = self.graphs.next()
         {
@@ -51,7 +51,7 @@ impl State {
             self.graphs
                 .names(oid, &payload[start..], Some(follow), step.heap);
             sent.push(Sent {
-                oid,
+                region: oid,
                 version: along.version,
             });
         }
@@ -93,7 +93,7 @@ impl State {
 
     /// By what an object before it one came along names it.
     pub fn along_by(&mut self, sent: Sent) -> Result<Named, ProtocolError> {
-        let named = self.graphs.came_along(sent.oid);
+        let named = self.graphs.came_along(sent.region);
         named.ok_or_else(|| bad(sent, "an object that nothing in the reply leads to"))
     }
 }

@@ -1,4 +1,4 @@
-//! Arrays: from a miss of elements down to the protocol, and what its commands do to arrays.
+//! Arrays: from a miss of elements down to the protocol.
 
 use std::panic::Location;
 
@@ -7,15 +7,12 @@ use dhole_heap::{
 };
 use dhole_model::{Coherence, Elements, NodeId};
 use dhole_protocol::{
-    ArrayBlocks, ArrayCommand, ArrayEvent, BlockAccess, BlockEvent, Event, Message, ProtocolError,
-    SentElements, UnreadElements, WantedElements,
+    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, ProtocolError, UnreadElements, Wanted,
 };
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
 use crate::node::State;
-use crate::notice_check::not_awaited;
-use crate::step::{Step, must};
 use crate::worker::Worker;
 
 impl Worker<'_> {
@@ -247,106 +244,13 @@ pub(crate) fn bind(
 }
 
 impl State {
-    pub(crate) fn carry_out_on_array(
-        &mut self,
-        command: ArrayCommand,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let counted = &mut self.counting.all;
-        match command {
-            ArrayCommand::Reply {
-                to,
-                round,
-                sent,
-                keep,
-            } => {
-                let mut payload = step.pool.take();
-                for SentElements { elements, .. } in &sent {
-                    let gathered = step.heap.gather_elements(*elements, payload.buffer());
-                    must(
-                        gathered,
-                        "the protocol sends only what is here and not being written",
-                    );
-                }
-                self.send(
-                    to,
-                    Message::ElementsReply { round, sent, keep },
-                    payload,
-                    step.out,
-                );
-            }
-            ArrayCommand::Install(sent) => self.install_elements(sent, step)?,
-            ArrayCommand::ZeroFill(elements) => {
-                counted.zero_fills += 1;
-                let filled = step.heap.zero_fill_elements(elements);
-                filled.map_err(|refused| not_stored(elements, &refused))?;
-            }
-            ArrayCommand::Invalidate(elements) => {
-                counted.invalidations += 1;
-                if let Some(info) = step.heap.type_of_array(elements.array) {
-                    self.counting.of_type(info.name).invalidated += 1;
-                }
-                let made = step.heap.invalidate_elements(elements);
-                made.map_err(|_refused| not_awaited(step.from))?;
-            }
-            ArrayCommand::MakeWritable(elements) => {
-                counted.write_faults += 1;
-                if let Some(info) = step.heap.type_of_array(elements.array) {
-                    self.counting.of_type(info.name).write_faults += 1;
-                }
-                // What is larger than a page faults page by page, and has no twin.
-                let bytes = step.heap.bytes_of_elements(elements).unwrap_or(0) as u64;
-                let pages = bytes.div_ceil(dhole_heap::PAGE_BYTES);
-                let before = u64::from(std::mem::take(&mut self.faulted));
-                step.out.work().object_faults += pages.saturating_sub(before);
-                let made = step.heap.make_elements_writable(elements);
-                made.map_err(|refused| not_stored(elements, &refused))?;
-            }
-            ArrayCommand::MakeClean(elements) => {
-                let made = step.heap.make_elements_clean(elements);
-                made.map_err(|refused| not_stored(elements, &refused))?;
-            }
-            ArrayCommand::Free(ids) => {
-                let made = step.heap.free_array(ids);
-                must(made, "who frees or hears of it is in a call with `&mut w`");
-            }
-            ArrayCommand::Skip(elements) => State::skip_elements(elements, step)?,
-            ArrayCommand::MergeNext(block) => State::merge_next_block(block, step)?,
-            command => self.carry_out_array_family(command, step)?,
-        }
-        Ok(())
-    }
-
     /// Counts what is asked for.
-    pub(crate) fn count_elements(&mut self, wanted: &[WantedElements], heap: &HeapMut<'_>) {
+    pub(crate) fn count_elements(&mut self, wanted: &[Wanted<Elements>], heap: &HeapMut<'_>) {
         self.counting.all.misses += wanted.len() as u64;
-        let arrays = wanted.iter().map(|wanted| wanted.elements.array);
+        let arrays = wanted.iter().map(|wanted| wanted.region.array);
         for info in arrays.filter_map(|array| heap.type_of_array(array)) {
             self.counting.of_type(info.name).misses += 1;
         }
-    }
-
-    /// Makes the next elements in the payload valid here.
-    fn install_elements(
-        &mut self,
-        sent: SentElements,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let SentElements { elements, version } = sent;
-        let sized = step.heap.bytes_of_elements(elements);
-        let bytes = sized.map_err(|refused| not_stored(elements, &refused))?;
-        let Some((these, rest)) = step.payload.split_at_checked(bytes) else {
-            let what = "a reply holds fewer bytes than its elements";
-            let from = version.node;
-            return Err(ProtocolError::BadMessage { from, what });
-        };
-        step.payload = rest;
-        let installed = step.heap.install_elements(elements, these);
-        installed.map_err(|refused| not_stored(elements, &refused))?;
-        if let Some(info) = step.heap.type_of_array(elements.array) {
-            self.counting.installed(info.name, bytes);
-        }
-        Ok(())
     }
 }
 

@@ -9,9 +9,9 @@ use dhole_protocol::{
 use smallvec::{SmallVec, smallvec};
 
 use crate::array::not_stored;
-use crate::array_family::gather;
-use crate::family::split;
+use crate::array_commands::gather;
 use crate::node::State;
+use crate::object_commands::split;
 use crate::step::Step;
 use crate::worker::{Failure, Link};
 

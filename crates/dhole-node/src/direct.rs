@@ -11,7 +11,7 @@ use dhole_heap::HeapMut;
 use dhole_model::{MessageKind, NodeId, Notify, Oid};
 use dhole_protocol::{
     BarrierRound, Command, Commands, Effects, Fetch, FetchReply, Message, PayloadOf, Protocol,
-    ProtocolError, Reply, Sent, Unread, WorkerIs,
+    ProtocolError, RegionCommand, Reply, Sent, Unread, WorkerIs,
 };
 
 use crate::count::Counting;
@@ -79,7 +79,7 @@ impl Direct<'_, '_, '_> {
         reply.message.encode(self.bytes);
         let (length, mut room) = (self.bytes.len(), MOST_BYTES);
         for sent in &reply.message.sent {
-            room -= self.step.heap.gather_small(sent.oid, room, self.bytes)?;
+            room -= self.step.heap.gather_small(sent.region, room, self.bytes)?;
         }
         Some(length)
     }
@@ -133,13 +133,16 @@ impl Effects for Direct<'_, '_, '_> {
             self.counting.sent_as(MessageKind::FetchReply, bytes);
             return;
         }
-        self.commands.push(Command::Reply(reply));
+        self.commands
+            .push(Command::Objects(RegionCommand::Reply(reply)));
     }
 
     #[inline]
     fn install(&mut self, sent: Sent) {
         if !self.goes_at_once() {
-            return self.commands.push(Command::Install(sent));
+            return self
+                .commands
+                .push(Command::Objects(RegionCommand::Install(sent)));
         }
         if let Err(cause) = install(sent, self.counting, self.graphs, self.step) {
             self.failed = Some(cause);
@@ -149,7 +152,9 @@ impl Effects for Direct<'_, '_, '_> {
     #[inline]
     fn make_clean(&mut self, oid: Oid) {
         if !self.goes_at_once() || self.step.heap.publishes() {
-            return self.commands.push(Command::MakeClean(oid));
+            return self
+                .commands
+                .push(Command::Objects(RegionCommand::MakeClean(oid)));
         }
         must(self.step.heap.make_clean(oid), "the worker is in a call");
     }
@@ -171,7 +176,10 @@ impl Counting {
         let missed = &wanted[..wanted.len() - usize::from(*beside)];
         self.all.misses += missed.len() as u64;
         self.all.asked_beside += u64::from(*beside);
-        for info in missed.iter().filter_map(|wanted| heap.type_of(wanted.oid)) {
+        for info in missed
+            .iter()
+            .filter_map(|wanted| heap.type_of(wanted.region))
+        {
             self.of_type(info.name).misses += 1;
         }
     }

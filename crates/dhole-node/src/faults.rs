@@ -2,7 +2,7 @@
 
 use dhole_heap::PAGE_BYTES;
 use dhole_model::Oid;
-use dhole_protocol::Command;
+use dhole_protocol::{Command, RegionCommand};
 
 use crate::node::State;
 use crate::optimisations::WriteDetection;
@@ -25,9 +25,13 @@ impl State {
     /// The worker writes an object for the first time in an interval, which leads to these
     /// commands. A twin is made of the page that the object lies on, or of the object alone.
     pub fn write_faulted(&mut self, oid: Oid, commands: &[Command], step: &mut Step<'_, '_>) {
-        use Command::{ExpectWrite, MakeWritable};
-        let makes =
-            |command: &&Command| matches!(command, MakeWritable { .. } | ExpectWrite { .. });
+        use RegionCommand::MakeWritable;
+        let makes = |command: &&Command| {
+            matches!(
+                command,
+                Command::Objects(MakeWritable { .. }) | Command::ExpectWrite { .. }
+            )
+        };
         let made = commands.iter().filter(makes).count() as u64;
         if made == 0 {
             return;

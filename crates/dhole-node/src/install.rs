@@ -15,13 +15,13 @@ pub(crate) fn install(
     graphs: &mut Graphs,
     step: &mut Step<'_, '_>,
 ) -> Result<(), ProtocolError> {
-    let installed = step.heap.install_first(sent.oid, step.payload);
+    let installed = step.heap.install_first(sent.region, step.payload);
     let (info, bytes) = installed.map_err(|refused| refuses(sent, &refused))?;
     let (object, rest) = step.payload.split_at(bytes);
     step.payload = rest;
     counting.installed(info.name, bytes);
     if info.owns || graphs.learns() && !info.references.is_empty() {
-        graphs.names(sent.oid, object, None, step.heap);
+        graphs.names(sent.region, object, None, step.heap);
     }
     Ok(())
 }
@@ -31,7 +31,7 @@ fn refuses(sent: Sent, refused: &InstallError) -> ProtocolError {
     match refused {
         InstallError::Length { .. } => bad(sent, "a reply holds fewer bytes than its objects"),
         refused => ProtocolError::NotStored {
-            oid: sent.oid,
+            oid: sent.region,
             cause: refused.to_string(),
         },
     }
@@ -39,7 +39,7 @@ fn refuses(sent: Sent, refused: &InstallError) -> ProtocolError {
 
 /// Takes the next object's bytes out of the payload.
 pub(crate) fn take<'a>(sent: Sent, step: &mut Step<'a, '_>) -> Result<&'a [u8], ProtocolError> {
-    let oid = sent.oid;
+    let oid = sent.region;
     let bytes = step
         .heap
         .see_bytes_of(oid)

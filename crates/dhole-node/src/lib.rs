@@ -21,7 +21,7 @@
 //! | `annex`, `annexed` | what a node has beside its objects: raw memory |
 //! | `freeing` | freeing objects |
 //! | `faults` | accesses that ask or write first, for machines that charge them |
-//! | `family` | pushes, flushes and merges |
+//! | `object_commands`, `array_commands` | carrying out commands on objects and on elements of arrays |
 //! | `protocol_choice` | which protocol keeps an object consistent |
 //! | `race` | what a program is told of its races |
 //! | `launch` | the beginning and the end of a run |
@@ -34,7 +34,7 @@ mod along;
 mod annex;
 mod annexed;
 mod array;
-mod array_family;
+mod array_commands;
 mod array_phases;
 mod blocks;
 mod collective;
@@ -47,7 +47,7 @@ mod domain;
 mod ended;
 mod error;
 mod failure;
-mod family;
+
 mod faults;
 mod fingerprint;
 mod freeing;
@@ -70,6 +70,7 @@ mod membership;
 mod node;
 mod notice_check;
 pub mod object;
+mod object_commands;
 mod object_error;
 mod one_sided;
 mod optimisations;

@@ -3,7 +3,7 @@
 use dhole_model::{NodeId, Oid};
 use dhole_protocol::{Command, Event, Message, ProtocolError, Unit};
 
-use crate::array_family::gather;
+use crate::array_commands::gather;
 use crate::blocks;
 use crate::node::State;
 use crate::step::{Step, not_stored};
@@ -25,7 +25,6 @@ impl State {
             Command::SendChanges { to, message, units } => {
                 self.send_changes_of(to, message, &units, step)
             }
-            Command::MergeNext(oid) => State::merge_next(oid, step),
             Command::DeliverAgain { from, message } => {
                 self.keep_message(from, message, step);
                 Ok(())
@@ -85,7 +84,7 @@ impl State {
     }
 
     /// Changes an object by the next differences in the payload.
-    fn merge_next(oid: Oid, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+    pub(crate) fn merge_next(oid: Oid, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         let from = step.from;
         let bytes = State::next_bytes(step, from, LENGTH)?;
         let diff = State::next_bytes(step, from, blocks::number(bytes))?;

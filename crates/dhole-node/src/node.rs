@@ -11,7 +11,7 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::objects::{codec, ordered_codec};
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
-    ProtocolError, Races, Reply, Sent, Short, group,
+    ProtocolError, Races, Short, group,
 };
 
 use crate::collective_values::Values;
@@ -19,16 +19,16 @@ use crate::count::{Counting, MessageSizes};
 use crate::ended::Ended;
 use crate::graphs::Graphs;
 use crate::holding::Holding;
-use crate::install::{install, take};
+use crate::install::install;
 use crate::last_call::LastCall;
 use crate::membership::Membership;
-use crate::notice_check::{check_message, not_awaited};
+use crate::notice_check::check_message;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
-use crate::step::{Step, gather, must, not_stored, worker_is};
+use crate::step::{Step, must, worker_is};
 use crate::sync_error::RunEnded;
 
 /// A node reports no more than so many mistakes.
@@ -622,13 +622,6 @@ impl State {
         command: Command,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        if let Command::MakeWritable { oid, .. } = command
-            && self.unpublish(oid, step.heap)
-        {
-            // Somebody has read it: it is written with a notice, when it is.
-            self.publish(oid, step.heap);
-            return Ok(());
-        }
         let counting = &mut self.counting;
         match command {
             Command::Send { to, message } => {
@@ -649,113 +642,32 @@ impl State {
                 }
                 self.send(to, message, payload, step.out);
             }
+            Command::Objects(command) => self.carry_out_on_objects(command, step)?,
             Command::Array(command) => self.carry_out_on_array(command, step)?,
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
-            Command::Reply(Reply {
-                to,
-                message: mut reply,
-                follow,
-                pre_images,
-            }) => {
-                let mut payload = step.pool.take();
-                for Sent { oid, .. } in &reply.sent {
-                    let start = payload.len();
-                    gather(step.heap, *oid, pre_images.contains(oid), &mut payload);
-                    self.graphs
-                        .names(*oid, &payload[start..], Some(&follow), step.heap);
-                }
-                counting.all.pre_image_replies += pre_images.len() as u64;
-                self.add_along((to, &follow), &mut reply.sent, &mut payload, step);
-                self.send(to, Message::FetchReply(reply), payload, step.out);
-            }
-            Command::Install(sent) => install(sent, counting, &mut self.graphs, step)?,
             Command::InstallAlong(sent) => {
                 counting.all.came_along += 1;
                 let named = self.along_by(sent)?;
                 install(sent, &mut self.counting, &mut self.graphs, step)?;
                 if self.graphs.expects(named) {
-                    step.heap.expect_read(sent.oid);
+                    step.heap.expect_read(sent.region);
                 }
-                if let Some(coherence) = step.heap.coherence_of(sent.oid) {
-                    self.protocol.meet(sent.oid, coherence);
+                if let Some(coherence) = step.heap.coherence_of(sent.region) {
+                    self.protocol.meet(sent.region, coherence);
                 }
-            }
-            Command::Skip(sent) => {
-                let object = take(sent, step)?;
-                self.graphs.names(sent.oid, object, None, step.heap);
-            }
-            Command::Push { to, objects } => self.push(to, &objects, step)?,
-            Command::Keep { oid, bytes } => {
-                let bytes = State::next_bytes(step, self.id, bytes)?;
-                step.heap.keep_pushed(oid, bytes);
             }
             Command::PassOver { bytes } => {
                 State::next_bytes(step, self.id, bytes)?;
             }
-            Command::Discard(oid) => step.heap.discard_pushed(oid),
-            Command::InstallKept(Sent { oid, .. }) => {
-                counting.all.pushes_read += 1;
-                step.heap
-                    .install_pushed(oid)
-                    .map_err(|refused| not_stored(oid, &refused))?;
-            }
-            Command::Flush {
-                to,
-                number,
-                objects,
-                at,
-            } => self.flush((to, number), &objects, at, step)?,
             Command::Compare { oid, site } => self.compare(oid, site, step)?,
-            Command::Hold { from } => self.hold(from, step),
-            Command::Merge {
-                from,
-                flushed,
-                at,
-                held,
-            } => self.merge(from, &flushed, at.as_deref(), held, step)?,
-            Command::ZeroFill(oid) => {
-                counting.all.zero_fills += 1;
-                step.heap
-                    .zero_fill(oid)
-                    .map_err(|refused| not_stored(oid, &refused))?;
-                self.publish(oid, step.heap);
-            }
-            Command::Invalidate(oid) => {
-                counting.all.invalidations += 1;
-                self.graphs.invalidated(oid);
-                if let Some(info) = step.heap.type_of(oid) {
-                    counting.of_type(info.name).invalidated += 1;
-                }
-                step.heap
-                    .invalidate(oid)
-                    .map_err(|_refused| not_awaited(step.from))?;
-            }
-            Command::MakeWritable { oid, pre_image } => {
-                counting.all.pre_images += u64::from(pre_image);
-                if let Some(info) = step.heap.type_of(oid) {
-                    counting.of_type(info.name).write_faults += 1;
-                }
-                let made = step.heap.make_writable(oid, pre_image);
-                made.map_err(|refused| not_stored(oid, &refused))?;
-            }
             Command::ExpectWrite { oid, pre_image } => {
                 counting.all.pre_images += u64::from(pre_image);
                 let made = step.heap.expect_write(oid, pre_image);
                 must(made, "a writer is in a call with `&mut w`");
             }
-            Command::MakeClean(oid) => {
-                let made = step.heap.make_clean(oid);
-                made.map_err(|refused| not_stored(oid, &refused))?;
-                self.publish(oid, step.heap);
-            }
             Command::IntervalEnded => counting.all.intervals += 1,
-            Command::Free(range) => must(
-                step.heap.free(range),
-                "who frees or hears of it is in a call with `&mut w`",
-            ),
             Command::SendBytes { .. }
             | Command::SendChanges { .. }
-            | Command::MergeNext(_)
             | Command::DeliverAgain { .. } => self.carry_out_for_member(command, step)?,
             Command::Fail(cause) => return Err(*cause),
             Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,

@@ -32,7 +32,7 @@ impl Link<'_> {
         let Some(wanted) = state.protocol.wants_there(missed) else {
             return Ok(false);
         };
-        let (of, oid) = (wanted.need.node, wanted.oid);
+        let (of, oid) = (wanted.need.node, wanted.region);
         if !self.machine.sees(self.node.id, of) {
             return Ok(false);
         }
@@ -114,15 +114,15 @@ impl State {
             return Ok(None);
         };
         let sent = Sent {
-            oid: object.oid(),
+            region: object.oid(),
             version: object.version(),
         };
-        if let Some(info) = step.heap.type_of(sent.oid) {
+        if let Some(info) = step.heap.type_of(sent.region) {
             self.counting.installed(info.name, bytes);
             self.counting.of_type(info.name).one_sided_reads += 1;
         }
         if learns {
-            self.learn_there(sent.oid, step.heap);
+            self.learn_there(sent.region, step.heap);
         }
         self.counting.all.one_sided_reads += 1;
         self.counting.all.one_sided_bytes += bytes as u64;

@@ -25,14 +25,14 @@ pub(crate) fn check_payload(
         // An id that is not known here is refused where its bytes are taken.
         PayloadOf::Objects(sent) => {
             let bytes = |oid| step.heap.see_bytes_of(oid).ok();
-            match sum(sent.iter().map(|sent| sent.oid), bytes) {
+            match sum(sent.iter().map(|sent| sent.region), bytes) {
                 Some(bytes) => bytes,
                 None => return Ok(()),
             }
         }
         PayloadOf::Elements(sent) => {
             let bytes = |elements| step.heap.bytes_of_elements(elements).ok();
-            match sum(sent.iter().map(|sent| sent.elements), bytes) {
+            match sum(sent.iter().map(|sent| sent.region), bytes) {
                 Some(bytes) => bytes,
                 None => return Ok(()),
             }

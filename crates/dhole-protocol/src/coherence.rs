@@ -40,22 +40,22 @@ mod update;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange, Version};
 
-use crate::array_command::{ArrayEvent, SentElements};
+use crate::array_event::ArrayEvent;
 use crate::command::{Command, Commands, WorkerIs};
-use crate::error::ProtocolError;
+use crate::error::{Freed, ProtocolError};
 use crate::page_command::PageEvent;
 use crate::sync::collection::Gossip;
 use crate::sync::interval_log::LogLimits;
 use crate::sync::intervals::Intervals;
 use crate::sync::notice_delta::Record;
-use crate::{Interval, WriteNotices};
+use crate::{Interval, RegionCommand, WriteNotices};
 use arrays::Arrays;
 use blocks::BlockTable;
-use fetching::Fetching;
 use home::Home;
 use lazy::Lazy;
 use members::Members;
 use object_table::ObjectTable;
+use pending_fetches::Fetching;
 use races::{RaceFinder, Races};
 use treadmarks::TreadMarks;
 use update::Update;
@@ -68,7 +68,9 @@ pub(crate) struct Protocols {
     pub(crate) me: NodeId,
     pub(crate) intervals: Intervals,
     pub(crate) objects: ObjectTable,
-    pub(crate) fetching: Fetching,
+    pub(crate) fetching: Fetching<Oid>,
+    /// What the round under way asked for and was freed.
+    pub(crate) gone: Option<Freed>,
     pub(crate) lazy: Lazy,
     pub(crate) update: Update<Oid>,
     pub(crate) home: Home<Oid>,
@@ -92,7 +94,8 @@ impl Protocols {
             me,
             intervals: Intervals::new(me, nodes, limits),
             objects: ObjectTable::default(),
-            fetching: Fetching::new(),
+            fetching: Fetching::default(),
+            gone: None,
             lazy: Lazy::default(),
             update: Update::default(),
             home: Home::default(),
@@ -177,7 +180,7 @@ impl Protocols {
             }
             if !object.freed && object.hear(version) {
                 object.exclusive = false;
-                out.push(Command::Invalidate(oid));
+                out.push(Command::Objects(RegionCommand::Invalidate(oid)));
             }
         });
         for elements in &interval.elements {
@@ -207,12 +210,18 @@ impl Protocols {
     /// # Errors
     /// [`ProtocolError::Freed`] when the array is.
     pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
-        if matches!(event, ArrayEvent::Switched { .. }) {
-            // As where objects are switched.
-            self.pushes_from = self.intervals.lamport() + 1;
-        }
         let freed = match event {
             ArrayEvent::Blocks(event) => return self.block_event(event, out),
+            ArrayEvent::Read(misses) => return self.read_elements(&misses, out),
+            ArrayEvent::Switched {
+                array,
+                creator,
+                allocated,
+                to,
+            } => {
+                self.switch_array(array, creator, [allocated, to], out);
+                return Ok(());
+            }
             ArrayEvent::Free { ids, .. } => Some(ids),
             _ => None,
         };
@@ -221,22 +230,6 @@ impl Protocols {
             self.blocks_freed(ids);
         }
         let time = (&mut self.races, self.intervals.time());
-        let seen = self.arrays.step(event, time, out)?;
-        self.intervals.sees(seen);
-        Ok(())
-    }
-
-    /// Takes a reply of elements of arrays.
-    pub fn elements_reply(
-        &mut self,
-        from: NodeId,
-        round: u32,
-        (sent, keep): (&[SentElements], bool),
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let seen = self.arrays.fetch_reply(from, round, (sent, keep), out)?;
-        // What this node writes next must be newer than what it sees, told of it or not.
-        self.intervals.sees(seen);
-        Ok(())
+        self.arrays.step(event, time, out)
     }
 }

@@ -6,15 +6,14 @@ use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version}
 use smallvec::SmallVec;
 
 use crate::array_blocks::Unit;
-use crate::array_command::{ArrayCommand, ArrayEvent};
+use crate::array_event::ArrayEvent;
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
+use crate::region_command::RegionCommand;
 use crate::sync::collective::CollectiveEvent;
-use crate::transfer::Reply;
 use crate::{
-    ConditionId, Flushed, FlushedAt, LockId, Message, Race, Sent, SyncObject, Waiter, WaitingFor,
-    WriteNotices,
+    ConditionId, LockId, Message, Race, Sent, SyncObject, Waiter, WaitingFor, WriteNotices,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -271,50 +270,17 @@ pub enum Command {
         /// The message.
         message: Message,
     },
-    /// Gather the bytes of objects and send them as a [`Message::FetchReply`], and after them
-    /// what they own, where [`Protocol::send_along`](crate::Protocol::send_along) allows it.
-    Reply(Reply),
-    /// Take the next object's bytes out of the payload and make the copy readable.
-    Install(Sent),
-    /// As [`Install`](Command::Install), for an object that came along: one before it in the
+    /// Something with objects.
+    Objects(RegionCommand<Oid>),
+    /// Something with elements of an array.
+    Array(RegionCommand<Elements>),
+    /// As [`Install`](RegionCommand::Install), for an object that came along: one before it in the
     /// payload must own it, or have a reference to it that was to be followed.
     InstallAlong(Sent),
-    /// Take the next object's bytes out of the payload and forget them: a valid copy is here.
-    Skip(Sent),
-    /// Gather the bytes of objects and send them as a [`Message::Update`].
-    Push {
-        /// A reader of the objects.
-        to: NodeId,
-        /// The objects.
-        objects: SmallVec<[Sent; 1]>,
-    },
-    /// Take the next bytes out of the payload and keep them aside, in place of older ones.
-    Keep {
-        /// The object that they are a copy of.
-        oid: Oid,
-        /// How many.
-        bytes: u64,
-    },
     /// Pass over the next bytes of the payload.
     PassOver {
         /// How many.
         bytes: u64,
-    },
-    /// Make the copy that was kept aside the readable one.
-    InstallKept(Sent),
-    /// Drop the copy that was kept aside.
-    Discard(Oid),
-    /// Send what the worker has changed in objects, against their pre-images, as a
-    /// [`Message::Flush`].
-    Flush {
-        /// The objects' home.
-        to: NodeId,
-        /// The number of the flush.
-        number: u32,
-        /// The objects.
-        objects: SmallVec<[Oid; 1]>,
-        /// When and where they were written, if races are looked for.
-        at: Option<Arc<FlushedAt>>,
     },
     /// Tell [`Protocol::changed_at_home`](crate::Protocol::changed_at_home) which leaves of an
     /// object at home here the worker has changed against its pre-image.
@@ -324,47 +290,14 @@ pub enum Command {
         /// Where in the program the worker first wrote it.
         site: Option<CallSite>,
     },
-    /// Keep the payload of this node's message until it is merged.
-    Hold {
-        /// The sender.
-        from: NodeId,
-    },
-    /// Change objects by the differences in the payload, and tell
-    /// [`Protocol::changed_at_home`](crate::Protocol::changed_at_home) of each where `at` is set.
-    /// What was compared before gets a new pre-image.
-    Merge {
-        /// The sender.
-        from: NodeId,
-        /// The objects, in the order of the payload.
-        flushed: SmallVec<[Flushed; 1]>,
-        /// When and where they were written, if races are looked for.
-        at: Option<Arc<FlushedAt>>,
-        /// Whether the payload is the one that was [held](Command::Hold).
-        held: bool,
-    },
-    /// Make an all-zero copy of an object that nobody has written.
-    ZeroFill(Oid),
-    /// Make a copy unreadable; its bytes stay.
-    Invalidate(Oid),
-    /// Make a readable copy writable.
-    MakeWritable {
-        /// The object.
-        oid: Oid,
-        /// Keep its bytes as they are now until [`MakeClean`](Command::MakeClean).
-        pre_image: bool,
-    },
     /// Make a readable copy writable that its worker is expected to write in this interval, and
     /// note whether the worker does write it: the engine tells of it by [`Event::Unwritten`].
     ExpectWrite {
         /// The object.
         oid: Oid,
-        /// Keep its bytes as they are now until [`MakeClean`](Command::MakeClean).
+        /// Keep its bytes as they are now until [`MakeClean`](RegionCommand::MakeClean).
         pre_image: bool,
     },
-    /// Make a writable copy read-only, and drop its pre-image.
-    MakeClean(Oid),
-    /// Something with an array.
-    Array(ArrayCommand),
     /// Something with a page.
     Pages(PageCommand),
     /// An interval that wrote something has ended.
@@ -390,8 +323,6 @@ pub enum Command {
         /// The units.
         units: SmallVec<[Unit; 1]>,
     },
-    /// Take the next differences out of the payload, and change the object by them.
-    MergeNext(Oid),
     /// Keep a message of a member with its payload, and take it again at the worker's next call,
     /// by [`Event::DeliverAgain`].
     DeliverAgain {
@@ -402,8 +333,6 @@ pub enum Command {
     },
     /// A member has made a mistake: the run ends.
     Fail(Box<ProtocolError>),
-    /// Forget objects, which were freed.
-    Free(OidRange),
     /// The worker's wait is over, and some of what it waited for was freed.
     Gone(Freed),
     /// So many races were found: pairs of an interval told of and a write of this node.

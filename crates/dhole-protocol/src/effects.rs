@@ -8,7 +8,7 @@
 use dhole_model::{NodeId, Oid};
 
 use crate::command::{Command, Commands};
-use crate::{BarrierRound, Fetch, Message, Reply, Sent};
+use crate::{BarrierRound, Fetch, Message, RegionCommand, Reply, Sent};
 
 /// The effects of a step, in their order. The methods that are given here record them.
 pub trait Effects {
@@ -33,19 +33,22 @@ pub trait Effects {
     /// Gathers the bytes of objects and sends them.
     #[inline]
     fn reply(&mut self, reply: Reply) {
-        self.commands().push(Command::Reply(reply));
+        let command = RegionCommand::Reply(reply);
+        self.commands().push(Command::Objects(command));
     }
 
     /// Makes the next bytes of the payload the readable copy of an object.
     #[inline]
     fn install(&mut self, sent: Sent) {
-        self.commands().push(Command::Install(sent));
+        let command = RegionCommand::Install(sent);
+        self.commands().push(Command::Objects(command));
     }
 
     /// Makes a writable copy read-only.
     #[inline]
     fn make_clean(&mut self, oid: Oid) {
-        self.commands().push(Command::MakeClean(oid));
+        let command = RegionCommand::MakeClean(oid);
+        self.commands().push(Command::Objects(command));
     }
 
     /// What the worker waits for has come.

@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
-//! use dhole_protocol::{Command, Event, Message, Protocol, Unread, WorkerIs};
+//! use dhole_protocol::{Command, Event, Message, Protocol, RegionCommand, Unread, WorkerIs};
 //!
 //! // Node 1 reads an object that node 0 allocated: it asks node 0 for it.
 //! let (mut zero, mut one) = (Protocol::new(NodeId(0), 2), Protocol::new(NodeId(1), 2));
@@ -38,13 +38,14 @@
 //!
 //! // Node 0 answers while its worker computes, for the object is clean.
 //! zero.step(Event::Deliver { from: NodeId(1), message }, WorkerIs::Computing, &mut out)?;
-//! assert!(matches!(&out[..], [Command::Reply(reply)] if reply.to == NodeId(1)));
+//! let [Command::Objects(RegionCommand::Reply(reply))] = &out[..] else { panic!() };
+//! assert_eq!(reply.to, NodeId(1));
 //! # Ok::<(), dhole_protocol::ProtocolError>(())
 //! ```
 #![forbid(unsafe_code)]
 
 mod array_blocks;
-mod array_command;
+mod array_event;
 mod coherence;
 mod collective_call;
 mod command;
@@ -60,6 +61,7 @@ mod page_command;
 mod protocol;
 mod race;
 mod ranges;
+mod region_command;
 mod sync;
 mod sync_id;
 mod sync_object;
@@ -69,10 +71,7 @@ mod waiting;
 pub use dhole_group as group;
 
 pub use array_blocks::{ArrayBlocks, BlockAccess, BlockEvent, Needs, Unit};
-pub use array_command::{
-    ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
-    WantedElements,
-};
+pub use array_event::{ArrayEvent, UnreadElements};
 pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
 pub use coherence::member::{CoherenceProtocol, Context};
@@ -89,6 +88,7 @@ pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, Wanted
 pub use protocol::Protocol;
 pub use race::{Race, Raced, RacingWrite};
 pub use ranges::Ranges;
+pub use region_command::RegionCommand;
 pub use sync::barrier::BarrierRound;
 pub use sync::collection::Gossip;
 pub use sync::collective::{
@@ -103,7 +103,7 @@ pub use sync::written_pages::WrittenPages;
 pub use sync_id::{BarrierId, LockId};
 pub use sync_object::{ConditionId, RwLockId, SemaphoreId, SyncObject};
 pub use transfer::{
-    Fetch, FetchReply, Flushed, FlushedAt, Follow, FollowedReferences, MOST_ALONG, Pushed, Reply,
-    Sent, SentList, Wanted, WantedList,
+    Fetch, FetchReply, Flush, Flushed, FlushedAt, Follow, FollowedReferences, MOST_ALONG, Pushed,
+    Reply, Sent, SentList, Wanted, WantedList,
 };
 pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};

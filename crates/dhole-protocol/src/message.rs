@@ -8,7 +8,6 @@ use dhole_model::{
 };
 use smallvec::SmallVec;
 
-use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::handed_out::HandedOut;
 use crate::memory::MemoryMessage;
 use crate::memory::sync::ThreadMessage;
@@ -23,7 +22,7 @@ use crate::sync::lock::Waiting;
 use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync_id::{BarrierId, LockId};
 use crate::sync_object::{ConditionId, SyncObject};
-use crate::transfer::{Fetch, FetchReply, Flushed, FlushedAt, Pushed};
+use crate::transfer::{Fetch, FetchReply, Flush, Pushed, WantedList};
 use crate::waiting::{Waiter, WaitingFor};
 use dhole_wire::Wire;
 
@@ -160,17 +159,10 @@ pub enum Message {
     },
     /// What the sender has changed in objects at home here; the differences are the payload.
     #[message(
-        kind = MessageKind::Flush, payload = Message::parts(flushed.iter().map(|it| it.bytes)),
-        check = check::flushed_at(at, flushed.len(), nodes),
+        kind = MessageKind::Flush, payload = Message::parts(it.flushed.iter().map(|it| it.bytes)),
+        check = check::flushed_at(&it.at, it.flushed.len(), nodes),
     )]
-    Flush {
-        /// The number of the sender's flush; the acknowledgement repeats it.
-        number: u32,
-        /// The objects.
-        flushed: SmallVec<[Flushed; 1]>,
-        /// When and where they were written, if races are looked for.
-        at: Option<Arc<FlushedAt>>,
-    },
+    Flush(Flush),
     /// What was flushed is part of the objects at their home.
     #[message(kind = MessageKind::FlushAck, notify = Notify::Lazy)]
     FlushAck {
@@ -212,22 +204,15 @@ pub enum Message {
         /// The asker's round; the reply repeats it.
         round: u32,
         /// The elements.
-        wanted: SmallVec<[WantedElements; 1]>,
+        wanted: WantedList<Elements>,
     },
     /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
     #[message(
         kind = MessageKind::FetchReply, notify = Notify::Lazy,
-        ends_a_wait, payload = PayloadOf::Elements(sent),
-        check = check::versions(sent.iter().map(|it| it.version), nodes),
+        ends_a_wait, payload = PayloadOf::Elements(&it.sent),
+        check = check::fetch_reply(it, nodes),
     )]
-    ElementsReply {
-        /// The asker's round.
-        round: u32,
-        /// The elements.
-        sent: SmallVec<[SentElements; 1]>,
-        /// Whether the copies of them, which have a home, stay over acquires.
-        keep: bool,
-    },
+    ElementsReply(FetchReply<Elements>),
     /// New versions of elements, for a node that read them before; the bytes are the payload.
     #[message(
         kind = MessageKind::Update, notify = Notify::Lazy,
@@ -236,7 +221,7 @@ pub enum Message {
     )]
     UpdateElements {
         /// The elements.
-        pushed: SmallVec<[PushedElements; 1]>,
+        pushed: SmallVec<[Pushed<Elements>; 1]>,
     },
     /// The sender does not read what is pushed to it of arrays.
     #[message(
@@ -249,17 +234,10 @@ pub enum Message {
     },
     /// What the sender has written of elements at home here; the bytes are the payload.
     #[message(
-        kind = MessageKind::Flush, payload = Message::parts(flushed.iter().map(|it| it.bytes)),
-        check = check::flushed_elements(flushed, at, nodes),
+        kind = MessageKind::Flush, payload = Message::parts(it.flushed.iter().map(|it| it.bytes)),
+        check = check::flushed_elements(it, nodes),
     )]
-    FlushElements {
-        /// The number of the sender's flush; the acknowledgement repeats it.
-        number: u32,
-        /// The elements.
-        flushed: SmallVec<[FlushedElements; 1]>,
-        /// When and where they were written, if races are looked for.
-        at: Option<Arc<FlushedAt>>,
-    },
+    FlushElements(Flush<Elements>),
     /// The elements that were flushed are in their place at home.
     #[message(kind = MessageKind::FlushAck, notify = Notify::Lazy)]
     ElementsFlushed {

@@ -4,13 +4,12 @@ use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, PageId, VectorTime
 
 use smallvec::SmallVec;
 
-use crate::array_command::ArrayEvent;
-use crate::coherence::kind::Flush;
+use crate::array_event::ArrayEvent;
 use crate::coherence::switch::has_one_copy;
 use crate::coherence::{Protocols, built_in};
 use crate::command::{Command, Commands, Event, WorkerIs};
 use crate::effects::Effects;
-use crate::error::ProtocolError;
+use crate::error::{Freed, ProtocolError};
 use crate::ids::Ids;
 use crate::sync::barrier::{Barrier, MANAGER};
 use crate::sync::collective::Collectives;
@@ -21,7 +20,7 @@ use crate::sync::quiescence_detection::Traffic;
 use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync::sync_objects::{Request, SyncObjects};
 use crate::sync::wait_for::{Edges, WaitFor};
-use crate::{Changed, LockId, Message, Races, SyncObject, WaitingFor};
+use crate::{Changed, Fetch, Follow, LockId, Message, Races, SyncObject, WaitingFor};
 
 mod along;
 mod barrier;
@@ -172,8 +171,8 @@ impl Protocol {
                 to,
                 site,
             } => {
-                if to == Coherence::Home && zero_ok {
-                    self.coherence.arrays.before_switch(array, creator, out);
+                if to == Coherence::Home && zero_ok && creator == self.me {
+                    self.coherence.before_switch(array, out);
                 }
                 let at = self.barrier.arrive_to_switch_array(array.array, to);
                 self.arrive(at, site, out)?
@@ -186,8 +185,9 @@ impl Protocol {
                 site,
             } => {
                 self.coherence.check_none_freed(range)?;
-                if has_one_copy(to) {
-                    self.coherence.before_switch(range, creator, zero_ok, out);
+                if has_one_copy(to) && zero_ok && creator == self.me {
+                    let objects = range.iter();
+                    objects.for_each(|oid| self.coherence.before_switch(oid, out));
                 }
                 let at = self.barrier.arrive_to_switch(range, to);
                 self.arrive(at, site, out)?
@@ -379,7 +379,7 @@ impl Protocol {
     /// The nodes whose answers the worker waits for, for objects or elements.
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
         let objects = self.coherence.fetching.fetches.asked();
-        objects.chain(self.coherence.arrays.fetches.asked())
+        objects.chain(self.coherence.arrays.fetching.fetches.asked())
     }
 
     /// The locks that this node holds, and where they were acquired.
@@ -530,7 +530,10 @@ impl Protocol {
                 Ok(())
             }
             Message::Fetch(fetch) => self.coherence.fetch(from, fetch, worker, out),
-            Message::Gone { round, oid, by } => self.coherence.told_gone(from, round, oid, by, out),
+            Message::Gone { round, oid, by } => {
+                let freed = Freed { oid, by, at: None };
+                self.coherence.told_gone::<Oid>(from, round, freed, out)
+            }
             Message::FetchReply(reply) => self.coherence.fetch_reply(from, reply, out),
             Message::Outdated { number, objects } => {
                 self.coherence.outdated(from, number, &objects[..], out);
@@ -545,19 +548,7 @@ impl Protocol {
                 self.coherence.drop_out(from, &objects[..]);
                 Ok(())
             }
-            Message::Flush {
-                number,
-                flushed,
-                at,
-            } => {
-                let flush = Flush {
-                    from,
-                    number,
-                    flushed,
-                    at,
-                };
-                self.coherence.flushed::<Oid>(flush, worker, out)
-            }
+            Message::Flush(flush) => self.coherence.flushed(from, flush, worker, out),
             Message::FlushAck { number } => self.coherence.acknowledged::<Oid>(from, number, out),
             Message::UpdateElements { pushed } => {
                 self.coherence.pushed::<Elements>(from, &pushed, out);
@@ -567,24 +558,14 @@ impl Protocol {
                 self.coherence.drop_out(from, &elements[..]);
                 Ok(())
             }
-            Message::FlushElements {
-                number,
-                flushed,
-                at,
-            } => {
-                let flush = Flush {
-                    from,
-                    number,
-                    flushed,
-                    at,
-                };
-                self.coherence.flushed::<Elements>(flush, worker, out)
-            }
+            Message::FlushElements(flush) => self.coherence.flushed(from, flush, worker, out),
             Message::ElementsFlushed { number } => {
                 self.coherence.acknowledged::<Elements>(from, number, out)
             }
             Message::ElementsGone { round, array } => {
-                self.coherence.arrays.told_gone(from, round, array, out)
+                let freed = Freed::known_only(array);
+                self.coherence
+                    .told_gone::<Elements>(from, round, freed, out)
             }
             Message::AskIds { ids } => self.ids.asked(from, ids, out),
             Message::HandIdsOut(handed) => self.ids.got(from, handed, out),
@@ -617,14 +598,17 @@ impl Protocol {
                 let treadmarks = &mut self.coherence.treadmarks;
                 treadmarks.diff_reply(from, (round, page), &got, &diffs, out)
             }
-            Message::FetchElements { round, wanted } => self
-                .coherence
-                .arrays
-                .fetch(from, round, wanted, worker, out),
-            Message::ElementsReply { round, sent, keep } => {
-                self.coherence
-                    .elements_reply(from, round, (&sent, keep), out)
+            Message::FetchElements { round, wanted } => {
+                let (beside, follow) = (0, Follow::default());
+                let fetch = Fetch {
+                    round,
+                    wanted,
+                    beside,
+                    follow,
+                };
+                self.coherence.fetch(from, fetch, worker, out)
             }
+            Message::ElementsReply(reply) => self.coherence.fetch_reply(from, reply, out),
             Message::OutdatedElements { number, elements } => {
                 self.coherence.outdated(from, number, &elements[..], out);
                 Ok(())

@@ -1,4 +1,7 @@
-//! Objects that are asked for, sent, pushed and flushed, as messages name them.
+//! Regions that are asked for, sent, pushed and flushed, as messages name them: objects, and
+//! elements of arrays.
+
+use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId, Oid, VectorTime, Version};
 use dhole_wire::Wire;
@@ -8,47 +11,59 @@ use smallvec::SmallVec;
 /// asked for when the reply has come: a node never has two open questions to another one.
 pub(crate) const MOST_WANTED: usize = 256;
 
-/// An object asked for.
+/// A region asked for: an object, or elements of an array.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct Wanted {
-    /// The object.
-    pub oid: Oid,
+pub struct Wanted<R = Oid> {
+    /// The region.
+    pub region: R,
     /// The oldest version that will do.
     pub need: Version,
 }
 
-/// An object sent; its bytes follow in the payload, in the order of the list.
+/// A region sent; its bytes follow in the payload, in the order of the list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct Sent {
-    /// The object.
-    pub oid: Oid,
-    /// The version of the bytes.
+pub struct Sent<R = Oid> {
+    /// The region.
+    pub region: R,
+    /// The version of the bytes; of elements, that of the oldest among them.
     pub version: Version,
 }
 
-/// An object pushed to a reader; its bytes follow in the payload, in the order of the list.
+/// A region pushed to a reader; its bytes follow in the payload, in the order of the list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct Pushed {
-    /// The object, and the version of the bytes.
-    pub sent: Sent,
-    /// How many bytes.
+pub struct Pushed<R = Oid> {
+    /// The region, and the version of the bytes.
+    pub sent: Sent<R>,
+    /// How many bytes; of elements, a multiple of their number.
     pub bytes: u64,
 }
 
-/// An object flushed to its home; its differences follow in the payload, in the order of the list.
+/// A region flushed to its home; what was written there follows in the payload, in the order of the
+/// list: the differences of an object, or elements, all of which were written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct Flushed {
-    /// The object.
-    pub oid: Oid,
-    /// Bytes of its differences.
+pub struct Flushed<R = Oid> {
+    /// The region.
+    pub region: R,
+    /// How many bytes follow.
     pub bytes: u64,
 }
 
-/// The objects of a question. One as a rule, and then nothing is allocated.
-pub type WantedList = SmallVec<[Wanted; 1]>;
+/// The regions of a question. One as a rule, and then nothing is allocated.
+pub type WantedList<R = Oid> = SmallVec<[Wanted<R>; 1]>;
 
-/// The objects of a reply. One as a rule, and then nothing is allocated.
-pub type SentList = SmallVec<[Sent; 1]>;
+/// The regions of a reply. One as a rule, and then nothing is allocated.
+pub type SentList<R = Oid> = SmallVec<[Sent<R>; 1]>;
+
+/// What a node has written of regions at home at the receiver; that is the payload.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
+pub struct Flush<R = Oid> {
+    /// The number of the sender's flush; the acknowledgement repeats it.
+    pub number: u32,
+    /// The regions.
+    pub flushed: SmallVec<[Flushed<R>; 1]>,
+    /// When and where they were written, if races are looked for.
+    pub at: Option<Arc<FlushedAt>>,
+}
 
 /// When and where the objects or elements of a flush were written: what races are found by.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
@@ -59,13 +74,13 @@ pub struct FlushedAt {
     pub sites: SmallVec<[Option<CallSite>; 1]>,
 }
 
-/// Asks the last writer of objects for their bytes.
+/// Asks the last writer of regions for their bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
-pub struct Fetch {
+pub struct Fetch<R = Oid> {
     /// The asker's round; the reply repeats it.
     pub round: u32,
-    /// The objects.
-    pub wanted: WantedList,
+    /// The regions.
+    pub wanted: WantedList<R>,
     /// So many of them, the last ones, are asked for only because they lie on the page of one
     /// that is missed. Those that are being written are left out of the reply.
     pub beside: u16,
@@ -120,27 +135,27 @@ impl FollowedReferences {
     pub const SLOTS: usize = u64::BITS as usize;
 }
 
-/// Answers a [`Fetch`]; the objects' bytes are the payload.
+/// Answers a [`Fetch`]; the regions' bytes are the payload.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
-pub struct FetchReply {
+pub struct FetchReply<R = Oid> {
     /// The asker's round.
     pub round: u32,
-    /// The objects asked for, and then those that go along with them.
-    pub sent: SentList,
+    /// The regions asked for, and then the objects that go along with them.
+    pub sent: SentList<R>,
     /// Whether the copies of those asked for, which have a home, stay over acquires.
     pub keep: bool,
 }
 
-/// The answer to a [`Fetch`], whose objects are still to be gathered.
+/// The answer to a [`Fetch`], whose regions are still to be gathered.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Reply {
+pub struct Reply<R = Oid> {
     /// The asker.
     pub to: NodeId,
     /// What is said.
-    pub message: FetchReply,
+    pub message: FetchReply<R>,
     /// What should go along.
     pub follow: Follow,
     /// Those whose bytes are taken from the copy made before the first write of the current
     /// interval, and not as they are stored.
-    pub pre_images: SmallVec<[Oid; 1]>,
+    pub pre_images: SmallVec<[R; 1]>,
 }

@@ -13,7 +13,7 @@ use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
 };
 use dhole_protocol::{
-    AbortReason, BarrierRound, FlushedAt, Gossip, Interval, Message, QuiescenceProbe,
+    AbortReason, BarrierRound, Flush, FlushedAt, Gossip, Interval, Message, QuiescenceProbe,
     QuiescenceRound, Raced, Ranges, SyncObject, Waiter, WaitingFor, WriteNotices,
 };
 use dhole_wire::{Wire, WireAs};
@@ -153,7 +153,7 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::FetchReply(it) => ROUND_AND_COUNT + (OID + VERSION) * it.sent.len() as u64,
         Message::Update { pushed } => COUNT + (OID + VERSION + LENGTH) * pushed.len() as u64,
         Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
-        Message::Flush { flushed, at, .. } => {
+        Message::Flush(Flush { flushed, at, .. }) => {
             ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + flushed_at(at)
         }
         Message::FlushAck { .. }
@@ -168,16 +168,14 @@ pub fn message_bytes(message: &Message) -> u64 {
             COUNT + (ELEMENTS + VERSION + LENGTH) * pushed.len() as u64
         }
         Message::DropOutElements { elements } => COUNT + ELEMENTS * elements.len() as u64,
-        Message::FlushElements { flushed, at, .. } => {
+        Message::FlushElements(Flush { flushed, at, .. }) => {
             ROUND_AND_COUNT + (ELEMENTS + LENGTH) * flushed.len() as u64 + flushed_at(at)
         }
         Message::ElementsGone { .. } => 4 + OID,
         Message::FetchElements { wanted, .. } => {
             ROUND_AND_COUNT + (ELEMENTS + VERSION) * wanted.len() as u64
         }
-        Message::ElementsReply { sent, .. } => {
-            ROUND_AND_COUNT + (ELEMENTS + VERSION) * sent.len() as u64
-        }
+        Message::ElementsReply(it) => ROUND_AND_COUNT + (ELEMENTS + VERSION) * it.sent.len() as u64,
         Message::Gone { .. } => 4 + OID + NODE,
         Message::AskIds { .. } => 8,
         Message::HandIdsOut(_) => 3 * 8,

@@ -2,7 +2,7 @@
 
 use dhole_model::NodeId;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
-use dhole_protocol::{FetchReply, Message};
+use dhole_protocol::{FetchReply, Flush, Message};
 
 /// The error of a node that would send `message` of `bytes` bytes to `to`, where at most `most` may
 /// go: what it is, how long, and how the limit is raised.
@@ -26,14 +26,18 @@ fn content(message: &Message) -> String {
     }
     match message {
         Message::FetchReply(FetchReply { sent, .. }) => {
-            all("the bytes of", sent, |it| it.oid.to_string())
+            all("the bytes of", sent, |it| it.region.to_string())
         }
-        Message::Update { pushed } => all("the bytes of", pushed, |it| it.sent.oid.to_string()),
-        Message::Flush { flushed, .. } => all("changes of", flushed, |it| it.oid.to_string()),
-        Message::ElementsReply { sent, .. } => all("", sent, |it| it.elements.to_string()),
-        Message::UpdateElements { pushed } => all("", pushed, |it| it.sent.elements.to_string()),
-        Message::FlushElements { flushed, .. } => {
-            all("changes of", flushed, |it| it.elements.to_string())
+        Message::Update { pushed } => all("the bytes of", pushed, |it| it.sent.region.to_string()),
+        Message::Flush(Flush { flushed, .. }) => {
+            all("changes of", flushed, |it| it.region.to_string())
+        }
+        Message::ElementsReply(FetchReply { sent, .. }) => {
+            all("", sent, |it| it.region.to_string())
+        }
+        Message::UpdateElements { pushed } => all("", pushed, |it| it.sent.region.to_string()),
+        Message::FlushElements(Flush { flushed, .. }) => {
+            all("changes of", flushed, |it| it.region.to_string())
         }
         Message::DiffReply { page, .. } => format!("diffs of page {}", page.0),
         Message::Objects(message) => of_objects(message),

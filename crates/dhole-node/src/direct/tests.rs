@@ -219,7 +219,7 @@ fn a_message_waits_for_what_is_queued_before_it() {
     };
     Fetch {
         round: 1,
-        wanted: [Wanted { oid, need }].into(),
+        wanted: [Wanted { region: oid, need }].into(),
         beside: 0,
         follow: Follow::default(),
     }
@@ -259,7 +259,7 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
             let need = Version { lamport: 0, node };
             Fetch {
                 round: number,
-                wanted: [Wanted { oid, need }].into(),
+                wanted: [Wanted { region: oid, need }].into(),
                 beside: 0,
                 follow: Follow::default(),
             }
@@ -319,7 +319,7 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
         panic!("{asked:?}");
     };
     let mut sent = Sent {
-        oid: wanted[0].oid,
+        region: wanted[0].region,
         version: wanted[0].need,
     };
     change(&mut round, &mut sent);
@@ -366,7 +366,7 @@ fn a_reply_that_does_not_bring_what_was_asked_for_ends_the_run_with_what_is_wron
         told(0, |round, _| *round += 1, &[1]),
         (String::new(), false)
     );
-    let other = |_: &mut u32, sent: &mut Sent| sent.oid = Oid(sent.oid.0 + 1);
+    let other = |_: &mut u32, sent: &mut Sent| sent.region = Oid(sent.region.0 + 1);
     let beyond = |_: &mut u32, sent: &mut Sent| sent.version.lamport = 1 << 46;
     let sound = |_: &mut u32, _: &mut Sent| {};
     let late = |round: &mut u32, _: &mut Sent| *round += 1;
@@ -404,7 +404,7 @@ fn while_the_worker_computes_what_it_may_be_writing_is_answered_later() {
         };
         Fetch {
             round: 9,
-            wanted: [Wanted { oid, need }].into(),
+            wanted: [Wanted { region: oid, need }].into(),
             beside: 0,
             follow: Follow::default(),
         }

@@ -6,8 +6,8 @@ use dhole_heap::{Cluster, PAGE_BYTES};
 use dhole_model::{Elements, Oid, PageId, VectorTime, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
 use dhole_protocol::{
-    BarrierId, DiffId, FetchReply, Flushed, FlushedElements, Gossip, Message, NodeSet, Pushed,
-    PushedElements, Sent, SentDiff, SentElements, WriteNotices,
+    BarrierId, DiffId, FetchReply, Flush, Flushed, Gossip, Message, NodeSet, Pushed, Sent,
+    SentDiff, WriteNotices,
 };
 
 use super::*;
@@ -21,13 +21,16 @@ const FROM: NodeId = NodeId(0);
 fn sent(oid: Oid) -> Sent {
     let (lamport, node) = (1, FROM);
     let version = Version { lamport, node };
-    Sent { oid, version }
+    Sent {
+        region: oid,
+        version,
+    }
 }
 
 /// Each message with a payload, and how long that is; and two without one.
 fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
-    let sent_elements = SentElements {
-        elements,
+    let sent_elements = Sent {
+        region: elements,
         version: sent(object).version,
     };
     let pushed = |bytes| Pushed {
@@ -74,27 +77,30 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
             16,
         ),
         (
-            Message::ElementsReply {
+            Message::ElementsReply(FetchReply {
                 round,
                 sent: [sent_elements].into(),
                 keep: false,
-            },
+            }),
             12,
         ),
         (
-            Message::Flush {
+            Message::Flush(Flush {
                 number,
                 flushed: [3, 4]
-                    .map(|bytes| Flushed { oid: object, bytes })
+                    .map(|bytes| Flushed {
+                        region: object,
+                        bytes,
+                    })
                     .into_iter()
                     .collect(),
                 at: None,
-            },
+            }),
             7,
         ),
         (
             Message::UpdateElements {
-                pushed: [PushedElements {
+                pushed: [Pushed {
                     sent: sent_elements,
                     bytes: 12,
                 }]
@@ -103,15 +109,15 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
             12,
         ),
         (
-            Message::FlushElements {
+            Message::FlushElements(Flush {
                 number,
-                flushed: [FlushedElements {
-                    elements,
+                flushed: [Flushed {
+                    region: elements,
                     bytes: 12,
                 }]
                 .into(),
                 at,
-            },
+            }),
             12,
         ),
         (
@@ -253,14 +259,14 @@ fn a_value_may_have_any_length_and_lengths_do_not_overflow() {
         assert_eq!(pair.checked(&once, bytes), Ok(()));
     }
     let flushed = Flushed {
-        oid: pair.object,
+        region: pair.object,
         bytes: u64::MAX,
     };
-    let flush = Message::Flush {
+    let flush = Message::Flush(Flush {
         number: 1,
         flushed: [flushed, flushed].into_iter().collect(),
         at: None,
-    };
+    });
     assert_eq!(
         pair.checked(&flush, 100),
         Ok(()),

@@ -8,19 +8,13 @@
 use dhole_model::{Coherence, Oid};
 
 use super::Protocols;
-use crate::coherence::pending_fetches::Asked;
-use crate::{Sent, SentList, Wanted, WantedList};
+use crate::coherence::parts::HasParts;
+use crate::coherence::pending_fetches::{Asked, Want};
+use crate::coherence::region::{Region, Table};
+use crate::{Sent, Wanted};
 
 /// The most objects that are asked for because they lie beside one that is missed.
 pub const MOST_BESIDE: usize = 255;
-
-/// What a round asks a node for: first what the worker waits for, then what lies beside it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Want {
-    /// It is asked for because of its place, and may be left out.
-    pub beside: bool,
-    pub wanted: Wanted,
-}
 
 impl Protocols {
     /// The object that the worker is about to miss has this one on its page, without a valid copy.
@@ -48,18 +42,16 @@ impl Protocols {
             let is_lazy = object.coherence == Some(Coherence::Lazy) && !object.freed;
             let writer = object.last().filter(|node| *node != *me);
             if let Some(node) = writer.filter(|_| is_lazy && !object.is_valid()) {
-                let need = object.known(node);
-                let wanted = Wanted { oid, need };
-                let beside = true;
-                fetches.want(node, Want { beside, wanted });
+                let (region, need) = (oid, object.known(node));
+                fetches.want(0, true, Wanted { region, need });
             }
         }
     }
 
     /// Whether an object that nobody waits for may go into a reply. One that has a twin may: as a
     /// rule its page is being written, and not it.
-    pub(super) fn may_go_beside(&self, wanted: &Wanted) -> bool {
-        let object = self.objects.get(wanted.oid);
+    pub(super) fn may_go_beside<R: HasParts>(&mut self, wanted: &Wanted<R>) -> bool {
+        let object = R::parts(self).table.whole(wanted.region);
         let has_twin = self.lazy.compares && object.pre_image;
         let is_written = object.exclusive || object.dirty && !has_twin;
         !is_written && !object.freed && object.held() >= Some(wanted.need)
@@ -69,10 +61,14 @@ impl Protocols {
     ///
     /// # Errors
     /// When it is no answer to what was asked for.
-    pub(super) fn answers(asked: Asked<'_, Want>, sent: &[Sent]) -> Result<usize, &'static str> {
+    pub(super) fn answers<R: Region>(
+        asked: Asked<'_, R>,
+        sent: &[Sent<R>],
+    ) -> Result<usize, &'static str> {
         let mut answers = 0;
         for (_, Want { beside, wanted }) in asked {
-            let fits = |sent: &&Sent| sent.oid == wanted.oid && sent.version >= wanted.need;
+            let fits =
+                |sent: &&Sent<R>| sent.region == wanted.region && sent.version >= wanted.need;
             match sent.get(answers).filter(fits) {
                 Some(_) => answers += 1,
                 None if *beside => {}
@@ -80,72 +76,5 @@ impl Protocols {
             }
         }
         Ok(answers)
-    }
-}
-
-/// Lists of questions and replies that are used again. A reply goes in the list that its question
-/// came in, and the asker keeps it for the next question: so a warm miss allocates nothing,
-/// however much it brings.
-#[derive(Default, Debug)]
-pub(crate) struct SpareLists(Vec<WantedList>);
-
-impl SpareLists {
-    /// More are not kept: as many nodes may be asked at once without allocating.
-    const MOST: usize = 64;
-
-    /// What a node is asked for in a round, and how much of it nobody waits for.
-    pub fn question(&mut self, asked: Asked<'_, Want>) -> (WantedList, u16) {
-        if let [(_, want)] = asked {
-            return (WantedList::from_buf([want.wanted]), u16::from(want.beside));
-        }
-        let mut wanted = self.0.pop().unwrap_or_default();
-        wanted.extend(asked.iter().map(|(_, want)| want.wanted));
-        let beside = asked.iter().filter(|(_, want)| want.beside).count() as u16;
-        (wanted, beside)
-    }
-
-    /// The list of a reply, filled with what `sent` makes of the question.
-    pub fn reply(wanted: WantedList, mut sent: impl FnMut(Wanted) -> Option<Sent>) -> SentList {
-        if let [wanted] = wanted[..] {
-            return sent(wanted).map_or_else(SentList::new, |sent| SentList::from_buf([sent]));
-        }
-        match wanted.spilled() {
-            true => SentList::from_vec(wanted.into_vec().into_iter().filter_map(sent).collect()),
-            false => wanted.into_iter().filter_map(sent).collect(),
-        }
-    }
-
-    /// Keeps the list of a reply.
-    pub fn keep(&mut self, sent: SentList) {
-        if sent.spilled() && self.0.len() < SpareLists::MOST {
-            let mut sent = sent.into_vec();
-            sent.clear();
-            let none = |sent: Sent| Wanted {
-                oid: sent.oid,
-                need: sent.version,
-            };
-            // As long as both have one layout, the library keeps the buffer.
-            self.0
-                .push(WantedList::from_vec(sent.into_iter().map(none).collect()));
-        }
-    }
-}
-
-/// Empty lists are no part of a node's state.
-impl PartialEq for SpareLists {
-    fn eq(&self, _: &SpareLists) -> bool {
-        true
-    }
-}
-
-impl Eq for SpareLists {}
-
-impl std::hash::Hash for SpareLists {
-    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
-}
-
-impl Clone for SpareLists {
-    fn clone(&self) -> SpareLists {
-        SpareLists::default()
     }
 }

@@ -11,7 +11,7 @@ use dhole_model::{Coherence, NodeId, Oid};
 
 use super::Protocols;
 use crate::command::{Along, Command, Commands, WorkerIs};
-use crate::{Follow, Sent};
+use crate::{Follow, RegionCommand, Sent};
 
 impl Protocols {
     /// Whether a valid copy is here that nobody is writing. If so it counts as sent.
@@ -53,18 +53,18 @@ impl Protocols {
     pub(super) fn take_along(&mut self, along: &[Sent], out: &mut Commands) {
         for &sent in along {
             if self.is_full() {
-                out.push(Command::Skip(sent));
+                out.push(Command::Objects(RegionCommand::Skip(sent)));
                 continue;
             }
-            let object = self.objects.get_mut(sent.oid);
+            let object = self.objects.get_mut(sent.region);
             let is_wanted = object.lacks(sent.version) && !object.freed;
             if is_wanted && object.coherence != Some(Coherence::Home) {
                 object.hold(sent.version);
                 self.intervals.sees(sent.version.lamport);
-                self.update.inbox.forget(sent.oid, out);
+                self.update.inbox.forget(sent.region, out);
                 out.push(Command::InstallAlong(sent));
             } else {
-                out.push(Command::Skip(sent));
+                out.push(Command::Objects(RegionCommand::Skip(sent)));
             }
         }
     }

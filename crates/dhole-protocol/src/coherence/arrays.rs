@@ -7,30 +7,22 @@
 
 mod free;
 mod kind;
-mod pushes;
-mod switch;
-
-use std::collections::VecDeque;
 
 use dhole_model::{
-    Coherence, Elements, IdSet, IntervalIndex, NodeId, Oid, OidRange, Segments, SortedMap,
-    VectorTime, Version,
+    Coherence, Elements, IdSet, NodeId, Oid, OidRange, Segments, SortedMap, VectorTime, Version,
 };
 use smallvec::SmallVec;
 
-use crate::array_command::{
-    ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements,
-};
-use crate::coherence::deferred::defer;
+use crate::RegionCommand;
+use crate::array_event::{ArrayEvent, UnreadElements};
 use crate::coherence::home::Home;
 use crate::coherence::object_table::{Ended, ObjectState};
-use crate::coherence::pending_fetches::{Asked, PendingFetches, Wants};
+use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::{Table, push};
 use crate::coherence::update::Update;
-use crate::command::{Command, Commands, WorkerIs};
-use crate::error::{Freed, ProtocolError};
-use crate::message::Message;
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
 
 /// One node's part of the protocols for arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -41,11 +33,7 @@ pub(crate) struct Arrays {
     pub(crate) dirty: Vec<(Elements, SiteId)>,
     /// Freed in the current interval, and where.
     pub(crate) freeing: Vec<(OidRange, SiteId)>,
-    /// Requests for dirty elements; at most one from each other node.
-    deferred: VecDeque<Request>,
-    pub(crate) fetches: PendingFetches<WantedElements>,
-    /// What the round under way asked for and was freed.
-    pub(crate) gone: Option<Freed>,
+    pub(crate) fetching: Fetching<Elements>,
     pub(crate) update: Update<Elements>,
     pub(crate) home: Home<Elements>,
 }
@@ -70,18 +58,18 @@ pub(crate) struct ArrayState {
     pub elements: Segments<ObjectState>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Request {
-    from: NodeId,
-    round: u32,
-    wanted: Wants<WantedElements>,
-}
-
 impl ArrayTable {
     /// How an array is kept consistent, which this node may meet for the first time.
     pub fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
         let state = self.arrays.get_or_default(array);
         *state.coherence.get_or_insert(allocated)
+    }
+
+    /// An array is kept consistent so from now on.
+    pub fn switch(&mut self, array: Oid, [allocated, to]: [Coherence; 2]) {
+        let state = self.arrays.get_or_default(array);
+        let before = state.coherence.replace(to).unwrap_or(allocated);
+        state.had_home |= before == Coherence::Home;
     }
 
     pub fn coherence(&self, array: Oid) -> Option<Coherence> {
@@ -98,6 +86,22 @@ impl ArrayTable {
 
     fn has_freed(&self, array: Oid) -> bool {
         self.freed.covers(array.0..array.0 + 1)
+    }
+
+    /// The elements that are brought here where some are missed: with those around that were
+    /// written together with them. Whether they may be zeros that nobody has written.
+    pub fn missed(&mut self, miss: &UnreadElements) -> (Elements, bool) {
+        let Elements {
+            array,
+            first,
+            count,
+        } = miss.elements;
+        let coherence = self.meet(array, miss.coherence);
+        let state = &self.arrays[&array];
+        let around = |place| state.elements.around(place, miss.within.range());
+        let range = around(first).start..around(first + count.max(1) - 1).end;
+        let may_be_zero = !state.had_home && coherence != Coherence::Home;
+        (Elements::new(array, range), may_be_zero)
     }
 }
 
@@ -120,6 +124,24 @@ impl Table<Elements> for ArrayTable {
     fn is_freed(&self, elements: Elements) -> bool {
         self.has_freed(elements.array)
     }
+
+    fn whole(&self, elements: Elements) -> ObjectState {
+        let parts = self.states(elements).map(|(_, state)| state);
+        let mut whole = parts.reduce(ObjectState::and).unwrap_or_default();
+        whole.coherence = self.coherence(elements.array);
+        whole.freed = self.has_freed(elements.array);
+        whole
+    }
+
+    fn update_whole(
+        &mut self,
+        elements: Elements,
+        f: impl FnMut(Elements, &mut ObjectState),
+    ) -> ObjectState {
+        let before = self.whole(elements);
+        self.update(elements, f);
+        before
+    }
 }
 
 impl Arrays {
@@ -129,15 +151,13 @@ impl Arrays {
             table: ArrayTable::default(),
             dirty: Vec::new(),
             freeing: Vec::new(),
-            deferred: VecDeque::new(),
-            fetches: PendingFetches::new(),
-            gone: None,
+            fetching: Fetching::default(),
             update: Update::default(),
             home: Home::default(),
         }
     }
 
-    /// The worker does something with an array. The newest Lamport time that it sees with it.
+    /// The worker does something with an array other than to read it.
     ///
     /// # Errors
     /// [`ProtocolError::Freed`] when the array is; then nothing was done.
@@ -146,7 +166,7 @@ impl Arrays {
         event: ArrayEvent,
         (races, time): (&mut RaceFinder, &VectorTime),
         out: &mut Commands,
-    ) -> Result<u64, ProtocolError> {
+    ) -> Result<(), ProtocolError> {
         match event {
             ArrayEvent::Allocated {
                 elements,
@@ -155,11 +175,6 @@ impl Arrays {
                 let version = initial(self.me);
                 self.table.meet(elements.array, coherence);
                 self.table.update(elements, |_, state| state.hold(version));
-            }
-            ArrayEvent::Read(misses) => {
-                let mut arrays = misses.iter().map(|miss| miss.elements.array);
-                arrays.try_for_each(|array| self.check_not_freed(array))?;
-                return Ok(self.read(&misses, out));
             }
             ArrayEvent::Write { elements, site } => {
                 self.check_not_freed(elements.array)?;
@@ -176,80 +191,15 @@ impl Arrays {
                 self.overwrite(elements, creator, out);
                 self.write(elements, races.site(site), (races, time), out);
             }
-            ArrayEvent::Switched {
-                array,
-                creator,
-                allocated,
-                to,
-            } => self.switch(array, creator, [allocated, to], out),
-            ArrayEvent::Blocks(event) => {
-                unreachable!("{event:?} is of a member, which keeps no elements consistent")
+            ArrayEvent::Read(_) | ArrayEvent::Switched { .. } | ArrayEvent::Blocks(_) => {
+                unreachable!("{event:?} is of all protocols of the node")
             }
             ArrayEvent::Free { ids, site } => {
                 let site = races.site(site);
                 self.free(ids, site, races, out)?
             }
         }
-        Ok(0)
-    }
-
-    fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {
-        let mut seen = 0;
-        self.fetches.begin();
-        self.home.asks();
-        for miss in misses {
-            let Elements {
-                array,
-                first,
-                count,
-            } = miss.elements;
-            let coherence = self.table.meet(array, miss.coherence);
-            let state = &self.table.arrays[&array];
-            let zero_ok = miss.zero_ok && !state.had_home && coherence != Coherence::Home;
-            let around = |place| state.elements.around(place, miss.within.range());
-            let range = around(first).start..around(first + count.max(1) - 1).end;
-            let elements = Elements::new(array, range);
-            seen = seen.max(self.take_pushed(elements, miss.creator, out));
-            self.want(elements, miss.creator, zero_ok, out);
-        }
-        self.fetches
-            .ask(|to, round, asked| out.push(fetch(to, round, asked)));
-        if self.fetches.is_over() {
-            out.push(Command::Done);
-        }
-        seen
-    }
-
-    /// Fills with zeros what nobody has written, and asks for the rest of what is not valid.
-    fn want(&mut self, elements: Elements, creator: NodeId, zero_ok: bool, out: &mut Commands) {
-        // Segments that differ only in what is held here are asked for as one.
-        let (me, mut last) = (self.me, None::<WantedElements>);
-        let mut wanted: SmallVec<[WantedElements; 1]> = SmallVec::new();
-        self.table.update(elements, |elements, state| {
-            let need = state.known(creator);
-            if state.is_valid() {
-                return;
-            }
-            if need.lamport == 0 && zero_ok {
-                state.hold(need);
-                out.push(Command::Array(ArrayCommand::ZeroFill(elements)));
-                return;
-            }
-            assert!(
-                need.node != me,
-                "{elements}: a node's own last write is never invalid here"
-            );
-            match &mut last {
-                Some(last) if last.need == need && last.elements.range().end == elements.first => {
-                    last.elements.count += elements.count;
-                }
-                _ => wanted.extend(last.replace(WantedElements { elements, need })),
-            }
-        });
-        wanted.extend(last);
-        wanted
-            .into_iter()
-            .for_each(|w| self.fetches.want(w.need.node, w));
+        Ok(())
     }
 
     /// All of these elements are written, whatever they were before.
@@ -339,12 +289,11 @@ impl Arrays {
             Elements::push(&mut written, elements);
             self.table.update(elements, |part, state| {
                 if state.end_interval(me, version, may_keep) == Ended::Shared {
-                    out.push(Command::Array(ArrayCommand::MakeClean(part)));
+                    out.push(Command::Array(RegionCommand::MakeClean(part)));
                 }
             });
         }
         self.dirty = dirty;
-        self.push_written(&written, version, out);
         written
     }
 
@@ -358,171 +307,9 @@ impl Arrays {
         self.table.update(elements, |part, state| {
             if state.hear(version) {
                 state.exclusive = false;
-                out.push(Command::Array(ArrayCommand::Invalidate(part)));
+                out.push(Command::Array(RegionCommand::Invalidate(part)));
             }
         });
-    }
-
-    pub fn fetch(
-        &mut self,
-        from: NodeId,
-        round: u32,
-        wanted: Wants<WantedElements>,
-        worker: WorkerIs,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let request = Request {
-            from,
-            round,
-            wanted,
-        };
-        let waits = worker == WorkerIs::Computing && self.must_wait(&request);
-        if waits || self.leaves_a_member(&request) {
-            let what = "a second fetch while its first one is open";
-            return defer(&mut self.deferred, request, |it| it.from, what, out);
-        }
-        self.reply(&request, out)
-    }
-
-    /// Answers the requests that waited for the worker.
-    pub fn serve(
-        &mut self,
-        worker: WorkerIs,
-        at: (&mut RaceFinder, IntervalIndex),
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.home.serve(worker, &self.table, at, out);
-        let mut leaving = VecDeque::new();
-        while let Some(request) = self.deferred.pop_front() {
-            match self.leaves_a_member(&request) {
-                true => leaving.push_back(request),
-                false => self.reply(&request, out)?,
-            }
-        }
-        self.deferred = leaving;
-        Ok(())
-    }
-
-    /// Whether elements are asked for that this node knows as parts of blocks: their asker has left
-    /// the barrier first at which the array changed protocol.
-    fn leaves_a_member(&self, request: &Request) -> bool {
-        let mut wanted = request.wanted.iter();
-        wanted.any(|wanted| {
-            let known = self.table.coherence(wanted.elements.array);
-            known.is_some_and(|coherence| coherence.member().is_some())
-        })
-    }
-
-    /// Whether requests wait for the worker.
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty() || self.home.has_deferred()
-    }
-
-    fn must_wait(&self, request: &Request) -> bool {
-        let mut states = request
-            .wanted
-            .iter()
-            .flat_map(|w| self.table.states(w.elements));
-        states.any(|(_, state)| state.exclusive || state.dirty)
-    }
-
-    fn reply(&mut self, request: &Request, out: &mut Commands) -> Result<(), ProtocolError> {
-        let arrays = || request.wanted.iter().map(|wanted| wanted.elements.array);
-        if let Some(array) = arrays().find(|array| self.table.has_freed(*array)) {
-            let round = request.round;
-            let message = Message::ElementsGone { round, array };
-            let to = request.from;
-            out.push(Command::Send { to, message });
-            return Ok(());
-        }
-        let mut sent = Wants::new();
-        for &WantedElements { elements, need } in &request.wanted {
-            let oldest = self
-                .table
-                .states(elements)
-                .map(|(_, state)| state.held())
-                .min();
-            let Some(version) = oldest.flatten().filter(|held| *held >= need) else {
-                return Err(ProtocolError::NoElements {
-                    from: request.from,
-                    elements,
-                    need,
-                });
-            };
-            sent.push(SentElements { elements, version });
-        }
-        for SentElements { elements, .. } in &sent {
-            if self.table.coherence(elements.array) == Some(Coherence::Update) {
-                self.update.copysets.join(*elements, request.from);
-            }
-            self.table.update(*elements, |part, state| {
-                state.serve();
-                if std::mem::take(&mut state.exclusive) {
-                    out.push(Command::Array(ArrayCommand::MakeClean(part)));
-                }
-            });
-        }
-        let (to, round) = (request.from, request.round);
-        let keep = self.is_to_keep(to, &request.wanted);
-        out.push(Command::Array(ArrayCommand::Reply {
-            to,
-            round,
-            sent,
-            keep,
-        }));
-        Ok(())
-    }
-
-    /// A node fetches elements. Whether they are at home here, and it is to keep them.
-    fn is_to_keep(&mut self, from: NodeId, wanted: &[WantedElements]) -> bool {
-        let at_home = |wanted: &WantedElements| {
-            let has_home = self.table.coherence(wanted.elements.array) == Some(Coherence::Home);
-            has_home && self.table.is_at_home(wanted.elements, self.me)
-        };
-        let elements = wanted.iter().map(|wanted| wanted.elements);
-        wanted.iter().all(at_home) && self.home.fetched(from, elements)
-    }
-
-    /// Takes a reply, if its round is still awaited. The newest Lamport time that is seen with it.
-    pub fn fetch_reply(
-        &mut self,
-        from: NodeId,
-        round: u32,
-        (sent, keep): (&[SentElements], bool),
-        out: &mut Commands,
-    ) -> Result<u64, ProtocolError> {
-        let Some(wanted) = self.fetches.question(from, round)? else {
-            return Ok(0);
-        };
-        let fits = |(sent, (_, wanted)): (&SentElements, &(NodeId, WantedElements))| {
-            sent.elements == wanted.elements && sent.version >= wanted.need
-        };
-        if sent.len() != wanted.len() || !sent.iter().zip(wanted).all(fits) {
-            let what = "a reply to another question";
-            return Err(ProtocolError::BadMessage { from, what });
-        }
-        for &sent in sent {
-            self.table
-                .update(sent.elements, |_, state| state.hold(sent.version));
-            match self.table.coherence(sent.elements.array) {
-                Some(Coherence::Home) => self.home.cache(sent.elements, keep),
-                _ => self.update.inbox.forget(sent.elements, out),
-            }
-            out.push(Command::Array(ArrayCommand::Install(sent)));
-        }
-        self.answered(from, out);
-        let seen = sent.iter().map(|sent| sent.version.lamport);
-        Ok(seen.max().unwrap_or(0))
-    }
-
-    /// A question of the round was answered.
-    pub(crate) fn answered(&mut self, from: NodeId, out: &mut Commands) {
-        self.fetches
-            .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
-        if self.fetches.is_over() {
-            let gone = self.gone.take();
-            out.push(gone.map_or(Command::Done, Command::Gone));
-        }
     }
 }
 
@@ -533,20 +320,17 @@ pub(crate) fn initial(creator: NodeId) -> Version {
     }
 }
 
-fn fetch(to: NodeId, round: u32, asked: Asked<'_, WantedElements>) -> Command {
-    let wanted = asked.iter().map(|(_, wanted)| *wanted).collect();
-    let message = Message::FetchElements { round, wanted };
-    Command::Send { to, message }
-}
-
 /// What follows on what the command before made writable is one write.
 fn push_writable(elements: Elements, out: &mut Commands) {
     match out.last_mut() {
-        Some(Command::Array(ArrayCommand::MakeWritable(last)))
+        Some(Command::Array(RegionCommand::MakeWritable { region: last, .. }))
             if last.array == elements.array && last.range().end == elements.first =>
         {
             last.count += elements.count;
         }
-        _ => out.push(Command::Array(ArrayCommand::MakeWritable(elements))),
+        _ => out.push(Command::Array(RegionCommand::MakeWritable {
+            region: elements,
+            pre_image: false,
+        })),
     }
 }

@@ -2,8 +2,8 @@
 
 use dhole_model::{Elements, Oid, OidRange, SortedMap};
 
+use crate::RegionCommand;
 use crate::array_blocks::{ArrayBlocks, Needs, Unit};
-use crate::array_command::ArrayCommand;
 use crate::command::Command;
 
 /// The arrays whose blocks are units, as far as this node has met them.
@@ -79,7 +79,7 @@ impl Kept {
     /// Whether a command would take some of them away.
     pub fn loses(&self, command: &Command) -> bool {
         match command {
-            Command::Array(ArrayCommand::Invalidate(lost) | ArrayCommand::MakeClean(lost)) => {
+            Command::Array(RegionCommand::Invalidate(lost) | RegionCommand::MakeClean(lost)) => {
                 lost.meets(self.elements)
             }
             _ => false,

@@ -5,11 +5,12 @@ use dhole_model::{NodeId, OidRange, Version};
 use super::Protocols;
 use crate::coherence::lazy::Lazy;
 use crate::coherence::object_table::Ended;
-use crate::coherence::update::Update;
+use crate::coherence::parts::{HasParts, Parts};
+use crate::coherence::region::Table;
 use crate::command::{Command, Commands};
 use crate::sync::compaction::joined;
 use crate::sync::interval::Attached;
-use crate::{Interval, Sent};
+use crate::{Interval, RegionCommand, Sent};
 
 impl Protocols {
     /// From now on others may read what is clean here without a message. What is written here
@@ -32,12 +33,10 @@ impl Protocols {
             return;
         }
         let version = self.intervals.open_version();
-        let EndedObjects {
-            written,
-            mut freed,
-            pushes,
-        } = self.end_objects(version, out);
+        let [written, mut freed] = self.end_objects(version, out);
         let elements = self.arrays.end_interval(version, &mut self.races, out);
+        self.push_written(elements.iter().copied(), version, out);
+        self.push_written(written.iter().flat_map(|range| range.iter()), version, out);
         freed.extend(self.arrays.end_freeing(version, &mut self.races));
         let freed = joined(freed);
         if written.is_empty() && elements.is_empty() && freed.is_empty() && !tells {
@@ -66,64 +65,67 @@ impl Protocols {
         self.end_freeing(&interval.freed, version);
         self.intervals.keep_own(interval);
         out.push(Command::IntervalEnded);
+    }
+
+    /// Pushes what an interval of this version wrote to those that read it last.
+    fn push_written<R: HasParts>(
+        &mut self,
+        written: impl Iterator<Item = R>,
+        version: Version,
+        out: &mut Commands,
+    ) {
+        let Parts { table, update, .. } = R::parts(self);
+        if update.copysets.are_empty() {
+            return;
+        }
+        let readers = written.flat_map(|region| update.copysets.of(region));
+        let mut pushes: Vec<(NodeId, R)> = readers.collect();
+        for (_, region) in &pushes {
+            table.update(*region, |_, state| state.serve());
+        }
+        pushes.sort_unstable();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
-            let objects = of_one.iter().map(|(_, sent)| *sent).collect();
-            let to = of_one[0].0;
-            Command::Push { to, objects }
+            let sent = of_one.iter().map(|&(_, region)| Sent { region, version });
+            let (to, sent) = (of_one[0].0, sent.collect());
+            R::command(RegionCommand::Push { to, sent })
         }));
     }
 
     /// Makes the objects clean that were written in the interval of this version, but for those
-    /// that become exclusive.
-    fn end_objects(&mut self, version: Version, out: &mut Commands) -> EndedObjects {
+    /// that become exclusive. What others are told of as written, and as freed.
+    fn end_objects(&mut self, version: Version, out: &mut Commands) -> [Vec<OidRange>; 2] {
         self.lazy.dirty.sort_unstable();
         self.lazy.expected.end_interval();
         let may_keep = self.races.allows_exclusive() && !self.lazy.compares;
         let may_keep = may_keep.then_some(self.lazy.exclusive_after);
-        let mut ended = EndedObjects::default();
+        let (mut written, mut freed) = (Vec::new(), Vec::new());
         let Protocols {
             lazy: Lazy { dirty, .. },
             objects,
             races,
-            update: Update { copysets, .. },
             ..
         } = self;
         dirty.retain(|(oid, _)| {
             let oid = *oid;
             let object = objects.get_mut(oid);
             if object.freed {
-                OidRange::push(&mut ended.freed, oid);
+                OidRange::push(&mut freed, oid);
                 return true;
             }
             let how = object.end_interval(self.me, version, may_keep);
             if how != Ended::Exclusive {
-                out.push(Command::MakeClean(oid));
+                out.push(Command::Objects(RegionCommand::MakeClean(oid)));
             }
             if how == Ended::OnlyHere {
                 return false;
             }
-            OidRange::push(&mut ended.written, oid);
-            for (reader, _) in copysets.of(oid) {
-                object.serve();
-                ended.pushes.push((reader, Sent { oid, version }));
-            }
+            OidRange::push(&mut written, oid);
             true
         });
-        ended.pushes.sort_unstable();
         races.wrote(version.lamport, dirty);
-        let freed = ended.freed.iter().flat_map(|range| range.iter());
-        freed.for_each(|oid| races.freed(oid));
+        let ids = freed.iter().flat_map(|range| range.iter());
+        ids.for_each(|oid| races.freed(oid));
         dirty.clear();
-        ended
+        [written, freed]
     }
-}
-
-/// What becomes of the objects that an interval wrote or freed.
-#[derive(Default)]
-struct EndedObjects {
-    /// What others are told of.
-    written: Vec<OidRange>,
-    freed: Vec<OidRange>,
-    /// What is pushed to whom, by node.
-    pushes: Vec<(NodeId, Sent)>,
 }

@@ -15,6 +15,7 @@
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
 use super::Protocols;
+use crate::RegionCommand;
 use crate::coherence::object_table::ObjectState;
 use crate::command::{Command, Commands};
 use crate::effects::Effects;
@@ -45,7 +46,10 @@ impl Protocols {
         if !object.exclusive || of_member {
             object.exclusive = !of_member;
             let pre_image = false;
-            out.push(Command::MakeWritable { oid, pre_image });
+            out.push(Command::Objects(RegionCommand::MakeWritable {
+                region: oid,
+                pre_image,
+            }));
         }
     }
 
@@ -59,7 +63,10 @@ impl Protocols {
             let since = object.newest();
             object.exclusive = true;
             let pre_image = false;
-            out.push(Command::MakeWritable { oid, pre_image });
+            out.push(Command::Objects(RegionCommand::MakeWritable {
+                region: oid,
+                pre_image,
+            }));
             return self.expect_after(oid, since, out);
         }
         let follows = oid == self.lazy.ahead.next;
@@ -77,7 +84,10 @@ impl Protocols {
                 made += 1;
                 object.exclusive = true;
                 let (oid, pre_image) = (at, false);
-                out.push(Command::MakeWritable { oid, pre_image });
+                out.push(Command::Objects(RegionCommand::MakeWritable {
+                    region: oid,
+                    pre_image,
+                }));
             }
         });
         let next = oid.plus(u64::from(made));

@@ -18,6 +18,7 @@
 use dhole_model::{CallSite, Coherence, NodeId, Oid};
 
 use super::Protocols;
+use crate::RegionCommand;
 use crate::coherence::object_table::ObjectState;
 use crate::coherence::races::SiteId;
 use crate::command::{Command, Commands};
@@ -129,7 +130,10 @@ impl Protocols {
             if !tells && object.may_be_exclusive(*me, exclusive_after) {
                 object.exclusive = true;
                 let (oid, pre_image) = (at, false);
-                out.push(Command::MakeWritable { oid, pre_image });
+                out.push(Command::Objects(RegionCommand::MakeWritable {
+                    region: oid,
+                    pre_image,
+                }));
                 return true;
             }
             let pre_image = object.may_be_asked_for();

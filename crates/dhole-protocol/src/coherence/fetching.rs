@@ -1,72 +1,25 @@
-//! Fetches: a node asks the last writer of an object that it misses, or its home, for a copy.
+//! Fetches: a node asks the last writer of regions that it misses, or their home, for copies.
 //!
 //! Lazy, update and home share these two messages. They differ in whom the asker asks, and in what
 //! both sides remember of it.
 
 use std::collections::VecDeque;
 
-use dhole_model::{Coherence, NodeId, Oid};
+use dhole_model::{Coherence, Elements, NodeId, Oid, Version};
 use smallvec::SmallVec;
 
 use super::Protocols;
-use crate::coherence::aggregation::{SpareLists, Want};
+use crate::array_event::UnreadElements;
 use crate::coherence::deferred::defer;
-use crate::coherence::pending_fetches::PendingFetches;
+use crate::coherence::kind::RegionMessage;
+use crate::coherence::parts::{HasParts, Parts};
+use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
+use crate::coherence::region::{Table, push_region};
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
-use crate::transfer::{MOST_ALONG, Reply};
-use crate::{Fetch, FetchReply, Follow, Sent, Wanted, WantedList};
-
-/// What is asked for, here and of this node.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Fetching {
-    /// What the worker waits for, and from whom.
-    pub fetches: PendingFetches<Want>,
-    /// What lies on the page of the object that is missed next.
-    pub beside: Vec<Oid>,
-    /// What should come along with it.
-    pub follow: Follow,
-    pub spare: SpareLists,
-    /// What the round under way asked for and was freed.
-    pub gone: Option<Freed>,
-    /// Requests for dirty objects; at most one from each other node, which waits for it.
-    deferred: VecDeque<Request>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Request {
-    from: NodeId,
-    round: u32,
-    wanted: WantedList,
-    beside: usize,
-    follow: Follow,
-}
-
-impl Request {
-    /// What its asker waits for.
-    fn missed(&self) -> &[Wanted] {
-        &self.wanted[..self.wanted.len() - self.beside]
-    }
-}
-
-impl Fetching {
-    pub fn new() -> Fetching {
-        Fetching {
-            fetches: PendingFetches::new(),
-            beside: Vec::new(),
-            follow: Follow::default(),
-            spare: SpareLists::default(),
-            gone: None,
-            deferred: VecDeque::new(),
-        }
-    }
-
-    /// Whether requests wait for the worker.
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
-    }
-}
+use crate::transfer::Reply;
+use crate::{Fetch, FetchReply, Follow, RegionCommand, Sent, Wanted};
 
 impl Protocols {
     /// The worker misses objects: fills with zeros what nobody has written, and asks each last
@@ -103,53 +56,11 @@ impl Protocols {
                 of_members.push((member, oid, creator));
                 continue;
             }
-            let need = object.known(creator);
-            if object.is_valid() {
-                continue;
-            }
-            let mut pushed = None;
-            let inbox = &mut self.update.inbox;
-            inbox.take(oid, need, fx.commands(), |_, version| {
-                pushed = Some(version)
-            });
-            if let Some(version) = pushed {
-                self.intervals.sees(version.lamport);
-                object.hold(version);
-                fx.commands()
-                    .push(Command::InstallKept(Sent { oid, version }));
-                continue;
-            }
-            let has_home = object.had_home || coherence == Coherence::Home;
-            if need.lamport == 0 && zero_ok && !has_home {
-                object.hold(need);
-                fx.commands().push(Command::ZeroFill(oid));
-                continue;
-            }
-            assert!(
-                need.node != self.me,
-                "{oid}: a node's own last write is never invalid here"
-            );
-            let (beside, wanted) = (false, Wanted { oid, need });
-            self.fetching
-                .fetches
-                .want(need.node, Want { beside, wanted });
+            let zero_ok = zero_ok && !object.had_home && coherence != Coherence::Home;
+            self.miss(oid, creator, zero_ok, fx.commands());
         }
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
-        let follow = std::mem::take(&mut self.fetching.follow);
-        let Fetching { fetches, spare, .. } = &mut self.fetching;
-        fetches.ask(|to, number, asked| {
-            let (wanted, beside) = spare.question(asked);
-            let fetch = Fetch {
-                round: number,
-                follow: match usize::from(beside) < wanted.len() {
-                    true => follow.clone(),
-                    false => Follow::default(),
-                },
-                wanted,
-                beside,
-            };
-            fx.fetch(to, fetch);
-        });
+        self.ask::<Oid>(fx);
         if !of_members.is_empty() {
             self.members_miss(&of_members, fx.commands());
         }
@@ -157,37 +68,125 @@ impl Protocols {
         Ok(())
     }
 
-    /// Another node asks for objects. Where the worker may be writing one that is missed, the
+    /// The worker misses elements of arrays, as [objects](Protocols::read_misses), and with them
+    /// those around that were written together with them.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when one of the arrays is.
+    pub fn read_elements(
+        &mut self,
+        misses: &[UnreadElements],
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let mut arrays = misses.iter().map(|miss| miss.elements.array);
+        arrays.try_for_each(|array| self.arrays.check_not_freed(array))?;
+        self.arrays.fetching.fetches.begin();
+        self.arrays.home.asks();
+        for miss in misses {
+            let (elements, may_be_zero) = self.arrays.table.missed(miss);
+            self.miss(elements, miss.creator, miss.zero_ok && may_be_zero, out);
+        }
+        self.ask::<Elements>(out);
+        self.brought(out);
+        Ok(())
+    }
+
+    /// The worker misses a region: takes what was pushed, fills with zeros what nobody has written,
+    /// and adds the rest of what is not valid to the round.
+    fn miss<R: HasParts>(&mut self, region: R, creator: NodeId, zero_ok: bool, out: &mut Commands) {
+        self.take_pushed(region, creator, out);
+        let me = self.me;
+        let Parts {
+            table, fetching, ..
+        } = R::parts(self);
+        let before = fetching.fetches.wanted();
+        table.update(region, |part, state| {
+            let need = state.known(creator);
+            if state.is_valid() {
+                return;
+            }
+            if need.lamport == 0 && zero_ok {
+                state.hold(need);
+                out.push(R::command(RegionCommand::ZeroFill(part)));
+                return;
+            }
+            assert!(
+                need.node != me,
+                "{part}: a node's own last write is never invalid here"
+            );
+            // Parts that differ only in what is held here are asked for as one.
+            let (beside, region) = (false, part);
+            let wanted = Wanted { region, need };
+            fetching.fetches.want(before, beside, wanted);
+        });
+    }
+
+    /// Makes pushed copies readable where they are new enough.
+    fn take_pushed<R: HasParts>(&mut self, region: R, creator: NodeId, out: &mut Commands) {
+        let Parts { table, update, .. } = R::parts(self);
+        if update.inbox.is_empty() {
+            return;
+        }
+        let mut taken = SmallVec::<[(R, Version); 1]>::new();
+        table.each(region, |part, state| {
+            if !state.is_valid() {
+                let (inbox, need) = (&mut update.inbox, state.known(creator));
+                inbox.take(part, need, out, |part, version| taken.push((part, version)));
+            }
+        });
+        let mut joined = SmallVec::<[R; 1]>::new();
+        for &(part, version) in &taken {
+            table.update(part, |_, state| state.hold(version));
+            push_region(&mut joined, part);
+        }
+        let install = |part| R::command(RegionCommand::InstallKept(part));
+        out.extend(joined.into_iter().map(install));
+        let seen = taken.iter().map(|(_, version)| version.lamport);
+        seen.for_each(|lamport| self.intervals.sees(lamport));
+    }
+
+    /// Asks for what is missed. What should come along goes with what is asked first.
+    fn ask<R: HasParts>(&mut self, fx: &mut impl Effects) {
+        let Fetching {
+            fetches,
+            spare,
+            follow,
+            ..
+        } = R::parts(self).fetching;
+        let follow = std::mem::take(follow);
+        fetches.ask(|to, round, asked| {
+            let (wanted, beside) = spare.question(asked);
+            let fetch = Fetch {
+                round,
+                follow: match usize::from(beside) < wanted.len() {
+                    true => follow.clone(),
+                    false => Follow::default(),
+                },
+                wanted,
+                beside,
+            };
+            R::fetch(to, fetch, fx);
+        });
+    }
+
+    /// Another node asks for regions. Where the worker may be writing one that is missed, the
     /// request waits for its next call.
     ///
     /// # Errors
     /// [`ProtocolError::NoCopy`], and [`ProtocolError::BadMessage`] for a second request while
     /// the first one waits.
-    pub fn fetch(
+    pub fn fetch<R: HasParts>(
         &mut self,
         from: NodeId,
-        fetch: Fetch,
+        fetch: Fetch<R>,
         worker: WorkerIs,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        let Fetch {
-            round,
-            wanted,
-            beside,
-            follow,
-        } = fetch;
-        let beside = usize::from(beside);
-        let request = Request {
-            from,
-            round,
-            wanted,
-            beside,
-            follow,
-        };
+        let request = Request { from, fetch };
         let waits = worker == WorkerIs::Computing && self.must_wait(&request);
         if waits || self.leaves_a_member(&request) {
             let what = "a second fetch while its first one is open";
-            let deferred = &mut self.fetching.deferred;
+            let deferred = &mut R::parts(self).fetching.deferred;
             return defer(deferred, request, |it| it.from, what, fx.commands());
         }
         self.reply(request, fx)
@@ -195,149 +194,202 @@ impl Protocols {
 
     /// Answers the requests that waited for the worker.
     pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.serve_kind::<Oid>(worker, out)?;
+        self.treadmarks.serve(out)?;
+        self.serve_kind::<Elements>(worker, out)
+    }
+
+    fn serve_kind<R: HasParts>(
+        &mut self,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
         let open = self.intervals.open();
-        let Protocols { objects, races, .. } = self;
-        self.home.serve(worker, objects, (races, open), out);
+        let Parts {
+            home, table, races, ..
+        } = R::parts(self);
+        home.serve(worker, table, (races, open), out);
         let mut leaving = VecDeque::new();
-        while let Some(request) = self.fetching.deferred.pop_front() {
+        while let Some(request) = R::parts(self).fetching.deferred.pop_front() {
             match self.leaves_a_member(&request) {
                 true => leaving.push_back(request),
                 false => self.reply(request, out)?,
             }
         }
-        self.fetching.deferred = leaving;
-        self.treadmarks.serve(out)?;
-        self.arrays.serve(worker, (&mut self.races, open), out)
-    }
-
-    /// Whether an object is asked for that this node knows under a protocol that the program
-    /// brings: its asker has left the barrier first at which it changed protocol.
-    fn leaves_a_member(&self, request: &Request) -> bool {
-        let mut missed = request.missed().iter();
-        !self.members.are_none() && missed.any(|wanted| self.member_of(wanted.oid).is_some())
-    }
-
-    fn must_wait(&self, request: &Request) -> bool {
-        request.missed().iter().any(|wanted| {
-            let object = self.objects.get(wanted.oid);
-            object.exclusive || object.dirty && !object.pre_image
-        })
-    }
-
-    fn reply(&mut self, request: Request, fx: &mut impl Effects) -> Result<(), ProtocolError> {
-        let (to, round) = (request.from, request.round);
-        let missed = request.missed().len();
-        let mut all_at_home = true;
-        for (place, &Wanted { oid, need }) in request.wanted.iter().enumerate() {
-            let object = self.objects.get(oid);
-            if place < missed && object.freed {
-                let gone = self.gone(to, round, oid);
-                fx.commands().push(gone);
-                return Ok(());
-            }
-            if place < missed && object.held() < Some(need) {
-                let from = to;
-                return Err(ProtocolError::NoCopy { from, oid, need });
-            }
-            let at_home = object.coherence == Some(Coherence::Home) && object.is_held_by(self.me);
-            all_at_home &= at_home;
-        }
-        let wanted = request.wanted.iter().map(|wanted| wanted.oid);
-        let keep = all_at_home && self.home.fetched(to, wanted);
-        let (mut place, mut pre_images) = (0, SmallVec::new());
-        let sent = SpareLists::reply(request.wanted, |wanted| {
-            place += 1;
-            let goes = place <= missed || self.may_go_beside(&wanted);
-            goes.then(|| self.sends(wanted.oid, to, &mut pre_images, fx))?
-        });
-        fx.reply(Reply {
-            to,
-            message: FetchReply { round, sent, keep },
-            follow: request.follow,
-            pre_images,
-        });
+        R::parts(self).fetching.deferred = leaving;
         Ok(())
     }
 
-    /// An object goes to a node that asked for it, from its pre-image where there is one.
-    fn sends(
+    /// Whether a region is asked for that this node knows under a protocol that the program
+    /// brings: its asker has left the barrier first at which it changed protocol.
+    fn leaves_a_member<R: HasParts>(&mut self, request: &Request<R>) -> bool {
+        if self.members.are_none() {
+            return false;
+        }
+        let table = R::parts(self).table;
+        let coherence = |wanted: &Wanted<R>| table.whole(wanted.region).coherence;
+        let mut known = request.missed().iter().filter_map(coherence);
+        known.any(|coherence| coherence.member().is_some())
+    }
+
+    fn must_wait<R: HasParts>(&mut self, request: &Request<R>) -> bool {
+        let table = R::parts(self).table;
+        request.missed().iter().any(|wanted| {
+            let state = table.whole(wanted.region);
+            state.exclusive || state.dirty && !state.pre_image
+        })
+    }
+
+    fn reply<R: HasParts>(
         &mut self,
-        oid: Oid,
-        to: NodeId,
-        pre_images: &mut SmallVec<[Oid; 1]>,
+        request: Request<R>,
         fx: &mut impl Effects,
-    ) -> Option<Sent> {
-        let object = self.objects.get_mut(oid);
-        let version = object.held()?;
-        object.serve();
-        let was_exclusive = std::mem::take(&mut object.exclusive);
-        if was_exclusive {
-            fx.make_clean(oid);
+    ) -> Result<(), ProtocolError> {
+        let missed = request.missed().len();
+        let (to, me) = (request.from, self.me);
+        let Fetch {
+            round,
+            wanted,
+            follow,
+            ..
+        } = request.fetch;
+        let Parts { table, home, .. } = R::parts(self);
+        let mut all_at_home = true;
+        for (place, &Wanted { region, need }) in wanted.iter().enumerate() {
+            let state = table.whole(region);
+            if place < missed && state.freed {
+                let (id, by) = (region.id(), self.freed(region.id()).by);
+                let message = R::message(RegionMessage::Gone(round, id, by));
+                fx.commands().push(Command::Send { to, message });
+                return Ok(());
+            }
+            if place < missed && state.held() < Some(need) {
+                return Err(region.no_copy(to, need));
+            }
+            let has_home = state.coherence == Some(Coherence::Home);
+            all_at_home &= has_home && table.is_at_home(region, me);
         }
-        if object.pre_image {
-            pre_images.push(oid);
+        let regions = wanted.iter().map(|wanted| wanted.region);
+        let keep = all_at_home && home.fetched(to, regions);
+        let (mut place, mut pre_images) = (0, SmallVec::new());
+        let sent = SpareLists::reply(wanted, |wanted| {
+            place += 1;
+            let goes = place <= missed || self.may_go_beside(&wanted);
+            goes.then(|| self.sends(wanted.region, to, &mut pre_images, fx))?
+        });
+        let message = FetchReply { round, sent, keep };
+        let reply = Reply {
+            to,
+            message,
+            follow,
+            pre_images,
+        };
+        R::reply(reply, fx);
+        Ok(())
+    }
+
+    /// A region goes to a node that asked for it, from its pre-image where there is one.
+    fn sends<R: HasParts>(
+        &mut self,
+        region: R,
+        to: NodeId,
+        pre_images: &mut SmallVec<[R; 1]>,
+        fx: &mut impl Effects,
+    ) -> Option<Sent<R>> {
+        let Parts { table, update, .. } = R::parts(self);
+        let whole = table.update_whole(region, |part, state| {
+            state.serve();
+            if std::mem::take(&mut state.exclusive) {
+                part.make_clean(fx);
+            }
+        });
+        let version = whole.held()?;
+        if whole.pre_image {
+            pre_images.push(region);
         }
-        if object.coherence == Some(Coherence::Update) {
-            self.update.copysets.join(oid, to);
+        if whole.coherence == Some(Coherence::Update) {
+            update.copysets.join(region, to);
         }
-        if was_exclusive && self.lazy.publishes {
-            self.end_exclusive_beside(oid, fx);
+        if whole.exclusive && self.lazy.publishes {
+            region.was_exclusive(self, fx);
         }
-        Some(Sent { oid, version })
+        Some(Sent { region, version })
     }
 
     /// Takes a reply, if its round is still awaited: what was asked for, and then what
     /// [came along](along). What came another way meanwhile stays.
-    pub fn fetch_reply(
+    pub fn fetch_reply<R: HasParts>(
         &mut self,
         from: NodeId,
-        FetchReply { round, sent, keep }: FetchReply,
+        FetchReply { round, sent, keep }: FetchReply<R>,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        let Some(asked) = self.fetching.fetches.question(from, round)? else {
+        let Parts {
+            table,
+            fetching,
+            home,
+            update,
+            ..
+        } = R::parts(self);
+        let Some(asked) = fetching.fetches.question(from, round)? else {
             return Ok(());
         };
         let bad = |what| ProtocolError::BadMessage { from, what };
         let answers = Protocols::answers(asked, &sent).map_err(bad)?;
         let (asked, along) = sent.split_at(answers);
-        if along.len() > MOST_ALONG {
+        if along.len() > R::MOST_ALONG {
             return Err(bad("more objects with a reply than go along"));
         }
         for &sent in asked {
-            // What this node writes next must be newer than what it sees, told of it or not.
-            self.intervals.sees(sent.version.lamport);
-            let object = self.objects.get_mut(sent.oid);
-            if object.is_valid() {
-                fx.commands().push(Command::Skip(sent));
-            } else {
-                object.hold(sent.version);
-                match object.coherence {
-                    Some(Coherence::Home) => self.home.cache(sent.oid, keep),
-                    _ => self.update.inbox.forget(sent.oid, fx.commands()),
+            let whole = table.update_whole(sent.region, |_, state| {
+                if !state.is_valid() {
+                    state.hold(sent.version);
                 }
-                fx.install(sent);
+            });
+            if whole.is_valid() {
+                fx.commands().push(R::command(RegionCommand::Skip(sent)));
+                continue;
             }
+            match whole.coherence {
+                Some(Coherence::Home) => home.cache(sent.region, keep),
+                _ => update.inbox.forget(sent.region, fx.commands()),
+            }
+            R::install(sent, fx);
         }
-        self.take_along(along, fx.commands());
-        self.fetching.spare.keep(sent);
-        self.answered(from, fx);
+        // What this node writes next must be newer than what it sees, told of it or not.
+        let seen = asked.iter().map(|sent| sent.version.lamport);
+        seen.for_each(|lamport| self.intervals.sees(lamport));
+        R::take_along(along, self, fx.commands());
+        R::parts(self).fetching.spare.keep(sent);
+        self.answered::<R>(from, fx);
         Ok(())
     }
 
-    /// A question of the round was answered.
-    pub(crate) fn answered(&mut self, from: NodeId, fx: &mut impl Effects) {
-        let Fetching { fetches, spare, .. } = &mut self.fetching;
-        fetches.answered(from, |to, number, asked| {
-            let (wanted, beside) = spare.question(asked);
-            let fetch = Fetch {
-                round: number,
-                wanted,
-                beside,
-                // It goes with what is asked first.
-                follow: Follow::default(),
-            };
-            fx.fetch(to, fetch);
-        });
+    /// Whom this node asked answers that what has this id was freed.
+    pub fn told_gone<R: HasParts>(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        freed: Freed,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let fetches = &R::parts(self).fetching.fetches;
+        let Some(mut asked) = fetches.question(from, round)?.map(<[_]>::iter) else {
+            return Ok(());
+        };
+        if !asked.any(|(_, want)| want.wanted.region.id() == freed.oid && !want.beside) {
+            let what = "something is gone that was not asked for";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.gone = Some(freed);
+        self.answered::<R>(from, out);
+        Ok(())
+    }
+
+    /// A question of the round was answered: asks for what is left there.
+    fn answered<R: HasParts>(&mut self, from: NodeId, fx: &mut impl Effects) {
+        R::parts(self).fetching.fetches.answered(from);
+        self.ask::<R>(fx);
         self.brought(fx);
     }
 }

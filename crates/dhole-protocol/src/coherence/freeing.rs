@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 
-use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange, Version};
+use dhole_model::{CHUNK, CallSite, Coherence, Oid, OidRange, Version};
 
 use crate::coherence::Protocols;
 use crate::command::{Command, Commands};
 use crate::error::{Freed, ProtocolError};
-use crate::{Interval, Message};
+use crate::{Interval, RegionCommand};
 
 /// The most objects that an interval should write or free, if the last thing it does is to free.
 const FREED_IN_AN_INTERVAL: usize = 4096;
@@ -56,7 +56,7 @@ impl Protocols {
             object.free();
             object.dirty = true;
         });
-        out.push(Command::Free(range));
+        out.push(Command::Objects(RegionCommand::Free(range)));
         Ok(())
     }
 
@@ -99,7 +99,8 @@ impl Protocols {
             blocks.forget(*range);
             races += self.arrays.notice_freed(*range, version, finder, out);
         }
-        out.extend(interval.freed.iter().copied().map(Command::Free));
+        let free = |range| Command::Objects(RegionCommand::Free(range));
+        out.extend(interval.freed.iter().copied().map(free));
         self.forget_chunks(gone);
         races
     }
@@ -138,7 +139,7 @@ impl Protocols {
 
     /// What is known of a freed object. Until the interval ends that freed it here, its state does
     /// not tell who did.
-    fn freed(&self, oid: Oid) -> Freed {
+    pub(super) fn freed(&self, oid: Oid) -> Freed {
         let object = self.objects.get(oid);
         let pending = self.lazy.dirty.iter().find(|(other, _)| *other == oid);
         let by = match pending {
@@ -151,37 +152,6 @@ impl Protocols {
             None => None,
         };
         Freed { oid, by, at }
-    }
-
-    /// The answer to a question for a freed object.
-    pub(crate) fn gone(&self, to: NodeId, round: u32, oid: Oid) -> Command {
-        let by = self.freed(oid).by;
-        let message = Message::Gone { round, oid, by };
-        Command::Send { to, message }
-    }
-
-    /// Whom this node asked answers that an object was freed.
-    pub fn told_gone(
-        &mut self,
-        from: NodeId,
-        round: u32,
-        oid: Oid,
-        by: Option<NodeId>,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let Some(wanted) = self.fetching.fetches.question(from, round)? else {
-            return Ok(());
-        };
-        if !wanted
-            .iter()
-            .any(|(_, want)| want.wanted.oid == oid && !want.beside)
-        {
-            let what = "an object is gone that was not asked for";
-            return Err(ProtocolError::BadMessage { from, what });
-        }
-        self.fetching.gone = Some(Freed { oid, by, at: None });
-        self.answered(from, out);
-        Ok(())
     }
 
     /// What is kept of objects: chunks of states, ranges of freed chunks, chunks of own writes.

@@ -23,14 +23,14 @@ use std::sync::Arc;
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 use smallvec::SmallVec;
 
-use crate::FlushedAt;
 use crate::coherence::invalidation_acks::Then;
-use crate::coherence::kind::{Flush, Kind, RegionCommand, RegionMessage};
+use crate::coherence::kind::{Kind, RegionMessage};
 use crate::coherence::object_table::ObjectTable;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::{Table, push_region};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
+use crate::{Flush, Flushed, FlushedAt, RegionCommand};
 use retention::Retention;
 
 /// One node's part of the protocol, for one kind of regions.
@@ -48,7 +48,7 @@ pub(crate) struct Home<R: Kind> {
     /// The homes that have not acknowledged it yet.
     awaited: Vec<NodeId>,
     /// Flushes that wait for a call of the worker that owns the token; at most one of each node.
-    waiting: VecDeque<Flush<R>>,
+    waiting: VecDeque<(NodeId, Flush<R>)>,
 }
 
 impl<R: Kind> Default for Home<R> {
@@ -82,10 +82,12 @@ impl Home<Oid> {
             self.written.push((oid, site));
             let is_home = object.held().is_some_and(|version| version.node == me);
             object.pre_image = is_home && races.wants_twin_at_home(object.is_served());
-            out.push(Command::MakeWritable {
-                oid,
-                pre_image: !is_home || object.pre_image,
-            });
+            let pre_image = !is_home || object.pre_image;
+            let region = oid;
+            out.push(Oid::command(RegionCommand::MakeWritable {
+                region,
+                pre_image,
+            }));
         }
     }
 }
@@ -177,10 +179,7 @@ impl<R: Kind> Home<R> {
             table.update(region, |part, state| {
                 state.dirty = false;
                 if std::mem::take(&mut state.pre_image) {
-                    out.push(R::command(RegionCommand::Compare(
-                        part,
-                        races.site_of(site),
-                    )));
+                    out.push(part.compare(races.site_of(site)));
                     self.tells = true;
                 }
                 by_home.extend(state.held().map(|version| (version.node, part, site)));
@@ -203,9 +202,13 @@ impl<R: Kind> Home<R> {
                 };
                 let at = races.is_looking().then(|| Arc::new(at()));
                 let regions = of_home.iter().map(|(_, region, _)| *region).collect();
-                out.push(R::command(RegionCommand::Flush(
-                    to, self.flush, regions, at,
-                )));
+                let number = self.flush;
+                out.push(R::command(RegionCommand::Flush {
+                    to,
+                    number,
+                    regions,
+                    at,
+                }));
             }
             let may_stay = R::STAYS_WRITABLE && to == me && races.allows_exclusive();
             for (_, part, _) in of_home {
@@ -236,26 +239,25 @@ impl<R: Kind> Home<R> {
     /// At home: another node flushes. While references of the worker may live, that waits.
     pub fn flushed(
         &mut self,
-        (me, waiting): (NodeId, Flush<R>),
+        (me, from, flush): (NodeId, NodeId, Flush<R>),
         worker: WorkerIs,
         table: &R::Table,
         races: (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let from = waiting.from;
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        let is_home = |flushed| table.is_at_home(R::flushed(flushed), me);
-        if !waiting.flushed.iter().all(is_home) {
+        let is_home = |flushed: &Flushed<R>| table.is_at_home(flushed.region, me);
+        if !flush.flushed.iter().all(is_home) {
             return bad(R::NOT_AT_HOME);
         }
-        if self.waiting.iter().any(|other| other.from == from) {
+        if self.waiting.iter().any(|(other, _)| *other == from) {
             return bad("a second flush while its first one is open");
         }
         if worker == WorkerIs::InCall {
-            self.merge(waiting, false, table, races, out);
+            self.merge((from, flush), false, table, races, out);
         } else {
-            self.waiting.push_back(waiting);
-            out.push(R::command(RegionCommand::Hold(from)));
+            self.waiting.push_back((from, flush));
+            out.push(R::command(RegionCommand::Hold { from }));
             out.push(Command::Deferred);
         }
         Ok(())
@@ -283,16 +285,16 @@ impl<R: Kind> Home<R> {
 
     fn merge(
         &mut self,
-        flush: Flush<R>,
+        (from, flush): (NodeId, Flush<R>),
         held: bool,
         table: &R::Table,
         races: (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) {
-        self.tells |= R::find_races(&flush, &self.written, table, races, out);
-        let (from, number) = (flush.from, flush.number);
-        let changed: SmallVec<[R; 2]> = flush.flushed.iter().map(R::flushed).collect();
-        out.push(R::command(RegionCommand::Merge(flush, held)));
+        self.tells |= R::find_races(from, &flush, &self.written, table, races, out);
+        let changed: SmallVec<[R; 2]> = flush.flushed.iter().map(|it| it.region).collect();
+        let number = flush.number;
+        out.push(R::command(RegionCommand::Merge { from, flush, held }));
         let then = Then::Acknowledge(from, number);
         let then = self.retention.changed(from, changed.into_iter(), then, out);
         acknowledge::<R>(then, out);

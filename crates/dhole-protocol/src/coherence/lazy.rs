@@ -12,6 +12,7 @@
 use dhole_model::{CallSite, Coherence, Oid};
 
 use super::Protocols;
+use crate::RegionCommand;
 use crate::coherence::exclusive::Ahead;
 use crate::coherence::expected::ExpectedWrites;
 use crate::coherence::races::SiteId;
@@ -61,10 +62,10 @@ impl Protocols {
         object.dirty = true;
         object.pre_image = object.is_served();
         self.lazy.dirty.push((oid, self.races.site(site)));
-        out.push(Command::MakeWritable {
-            oid,
+        out.push(Command::Objects(RegionCommand::MakeWritable {
+            region: oid,
             pre_image: object.pre_image,
-        });
+        }));
         if let Some(since) = written_before {
             self.expect_after(oid, since, out);
         }

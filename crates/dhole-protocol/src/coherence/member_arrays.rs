@@ -10,8 +10,8 @@ use dhole_model::{Coherence, Elements, MemberId, NodeId, Oid, OidRange, Version}
 use smallvec::SmallVec;
 
 use super::Protocols;
+use crate::RegionCommand;
 use crate::array_blocks::{ArrayBlocks, BlockAccess, BlockEvent};
-use crate::array_command::ArrayCommand;
 use crate::coherence::blocks::Kept;
 use crate::coherence::region::Table;
 use crate::command::{Command, Commands, WorkerIs};
@@ -88,10 +88,8 @@ impl Protocols {
             return;
         }
         if blocks.len == 0 {
-            return self.arrays.switch(array, creator, [allocated, to], out);
+            return self.switch_array(array, creator, [allocated, to], out);
         }
-        // As where objects are switched.
-        self.pushes_from = self.intervals.lamport() + 1;
         let mut holders = Vec::new();
         for unit in blocks.ids().iter() {
             let holder = before.member().map_or(creator, |member| {
@@ -108,14 +106,14 @@ impl Protocols {
             }
             self.blocks.forget(blocks.ids());
         }
-        self.arrays.switch(array, creator, [allocated, to], out);
+        self.switch_array(array, creator, [allocated, to], out);
         let Some(member) = to.member() else {
             return;
         };
         if before.member().is_none() {
             self.arrays.table.update(array, |part, state| {
                 if creator != me && state.is_valid() {
-                    out.push(Command::Array(ArrayCommand::Invalidate(part)));
+                    out.push(Command::Array(RegionCommand::Invalidate(part)));
                 }
             });
         }

@@ -144,12 +144,16 @@ impl Protocols {
 
     /// The worker goes on once all objects have come that it waits for.
     pub(crate) fn brought(&mut self, fx: &mut impl Effects) {
-        if !self.fetching.fetches.is_over() || !self.members.are_over() {
+        let fetches = [
+            self.fetching.fetches.is_over(),
+            self.arrays.fetching.fetches.is_over(),
+        ];
+        if fetches.contains(&false) || !self.members.are_over() {
             return;
         }
         let gone = self.members.settle();
         let gone = gone.map(|unit| Freed::known_only(self.blocks.named(unit)));
-        match self.fetching.gone.take().or(gone) {
+        match self.gone.take().or(gone) {
             None => fx.done(),
             Some(gone) => fx.commands().push(Command::Gone(gone)),
         }

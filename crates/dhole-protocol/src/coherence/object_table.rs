@@ -218,6 +218,17 @@ impl ObjectState {
         ended
     }
 
+    /// This part of a region and another one as one.
+    pub fn and(self, other: ObjectState) -> ObjectState {
+        ObjectState {
+            held: self.held.min(other.held),
+            known: self.known.max(other.known),
+            dirty: self.dirty || other.dirty,
+            exclusive: self.exclusive || other.exclusive,
+            ..self
+        }
+    }
+
     /// Somebody has written this version. Whether that made our copy invalid.
     pub fn hear(&mut self, version: Version) -> bool {
         let was_valid = self.is_valid();

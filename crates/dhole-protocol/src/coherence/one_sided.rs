@@ -36,18 +36,18 @@ impl Protocols {
         let has_home = object.had_home || coherence == Coherence::Home;
         let is_zero = need.lamport == 0 && zero_ok && !has_home;
         let is_there = need.node != self.me && !object.is_valid() && !is_zero;
-        (is_there && !self.update.inbox.has(oid)).then_some(Wanted { oid, need })
+        (is_there && !self.update.inbox.has(oid)).then_some(Wanted { region: oid, need })
     }
 
     /// A copy of this version was read in the memory of its last writer, and is here now.
     pub fn read_there(&mut self, sent: Sent, out: &mut Commands) {
         // What this node writes next must be newer than what it sees, told of it or not.
         self.intervals.sees(sent.version.lamport);
-        let object = self.objects.get_mut(sent.oid);
+        let object = self.objects.get_mut(sent.region);
         object.hold(sent.version);
         match object.coherence {
-            Some(Coherence::Home) => self.home.cache(sent.oid, false),
-            _ => self.update.inbox.forget(sent.oid, out),
+            Some(Coherence::Home) => self.home.cache(sent.region, false),
+            _ => self.update.inbox.forget(sent.region, out),
         }
     }
 

@@ -5,41 +5,53 @@ use dhole_model::{Elements, NodeId, Oid};
 use super::Protocols;
 use crate::coherence::arrays::Arrays;
 use crate::coherence::home::Home;
-use crate::coherence::kind::{Flush, Kind, RegionMessage};
+use crate::coherence::kind::{Kind, RegionMessage};
+use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::RaceFinder;
 use crate::coherence::region::Table;
 use crate::coherence::update::{MOST_KEPT_BYTES, Update};
 use crate::command::{Command, Commands, WorkerIs};
+use crate::effects::Effects;
 use crate::error::ProtocolError;
+use crate::{Flush, Pushed, Sent};
 
 /// The part of a node's protocols that is about one kind of regions.
 pub(crate) struct Parts<'a, R: HasParts> {
-    table: &'a mut R::Table,
-    home: &'a mut Home<R>,
-    update: &'a mut Update<R>,
-    races: &'a mut RaceFinder,
+    pub table: &'a mut R::Table,
+    pub fetching: &'a mut Fetching<R>,
+    pub home: &'a mut Home<R>,
+    pub update: &'a mut Update<R>,
+    pub races: &'a mut RaceFinder,
 }
 
 /// A kind of regions that a node has protocols for.
 pub(crate) trait HasParts: Kind {
     fn parts(protocols: &mut Protocols) -> Parts<'_, Self>;
-    /// Whether the worker waits for some of a region.
-    fn is_awaited(self, protocols: &Protocols) -> bool;
+
+    /// A region was asked for that nobody else had.
+    fn was_exclusive(self, _: &mut Protocols, _: &mut impl Effects) {}
+
+    /// Takes what came along with what was asked for.
+    fn take_along(_: &[Sent<Self>], _: &mut Protocols, _: &mut Commands) {}
 }
 
 impl HasParts for Oid {
     fn parts(protocols: &mut Protocols) -> Parts<'_, Oid> {
         Parts {
             table: &mut protocols.objects,
+            fetching: &mut protocols.fetching,
             home: &mut protocols.home,
             update: &mut protocols.update,
             races: &mut protocols.races,
         }
     }
 
-    fn is_awaited(self, protocols: &Protocols) -> bool {
-        let fetches = &protocols.fetching.fetches;
-        fetches.awaits(|want| want.wanted.oid == self)
+    fn was_exclusive(self, protocols: &mut Protocols, fx: &mut impl Effects) {
+        protocols.end_exclusive_beside(self, fx);
+    }
+
+    fn take_along(along: &[Sent], protocols: &mut Protocols, out: &mut Commands) {
+        protocols.take_along(along, out);
     }
 }
 
@@ -47,21 +59,18 @@ impl HasParts for Elements {
     fn parts(protocols: &mut Protocols) -> Parts<'_, Elements> {
         let Arrays {
             table,
+            fetching,
             home,
             update,
             ..
         } = &mut protocols.arrays;
         Parts {
             table,
+            fetching,
             home,
             update,
             races: &mut protocols.races,
         }
-    }
-
-    fn is_awaited(self, protocols: &Protocols) -> bool {
-        let fetches = &protocols.arrays.fetches;
-        fetches.awaits(|wanted| wanted.elements.meets(self))
     }
 }
 
@@ -69,15 +78,16 @@ impl Protocols {
     /// A node flushes what is at home here.
     pub fn flushed<R: HasParts>(
         &mut self,
+        from: NodeId,
         flush: Flush<R>,
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.check_flushed_at(flush.from, flush.at.as_deref())?;
+        self.check_flushed_at(from, flush.at.as_deref())?;
         let (me, open) = (self.me, self.intervals.open());
         let it = R::parts(self);
         it.home
-            .flushed((me, flush), worker, it.table, (it.races, open), out)
+            .flushed((me, from, flush), worker, it.table, (it.races, open), out)
     }
 
     /// The home of regions says that copies of them are outdated.
@@ -88,11 +98,10 @@ impl Protocols {
         regions: &[R],
         out: &mut Commands,
     ) {
+        let Parts { fetching, home, .. } = R::parts(self);
         let all = regions.iter().copied();
-        let awaited = all.filter(|region| region.is_awaited(self)).collect();
-        R::parts(self)
-            .home
-            .outdated((from, number), regions, awaited, out);
+        let awaited = all.filter(|region| fetching.fetches.awaits(*region));
+        home.outdated((from, number), regions, awaited.collect(), out);
     }
 
     /// A node knows that its copies of what is at home here are outdated.
@@ -121,10 +130,11 @@ impl Protocols {
     }
 
     /// Takes pushes of regions that this node read before.
-    pub fn pushed<R: HasParts>(&mut self, from: NodeId, pushed: &[R::Pushed], out: &mut Commands) {
+    pub fn pushed<R: HasParts>(&mut self, from: NodeId, pushed: &[Pushed<R>], out: &mut Commands) {
         let (useful_from, mut unread) = (self.pushes_from, Vec::new());
         let Parts { update, table, .. } = R::parts(self);
-        for (region, version, bytes) in pushed.iter().map(R::pushed) {
+        for &Pushed { sent, bytes } in pushed {
+            let Sent { region, version } = sent;
             if table.is_freed(region) || version.lamport < useful_from {
                 out.push(Command::PassOver { bytes });
                 continue;

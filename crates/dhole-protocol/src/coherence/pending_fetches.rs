@@ -1,22 +1,29 @@
-//! The fetches that the worker waits for: one question to each node that has some of it, all asked
-//! at once.
+//! Fetches under way. The worker waits for its own: one question to each node that has some of it,
+//! all asked at once. Others wait here until what they ask for is not being written.
+
+use std::collections::VecDeque;
 
 use dhole_model::NodeId;
-use smallvec::SmallVec;
 
-use crate::ProtocolError;
+use crate::coherence::region::Region;
 use crate::transfer::MOST_WANTED;
+use crate::{Fetch, Follow, ProtocolError, Sent, SentList, Wanted, WantedList};
 
-/// What one message asks for. One as a rule, and then nothing is allocated.
-pub(crate) type Wants<W> = SmallVec<[W; 1]>;
+/// What a round asks a node for: first what the worker waits for, then what lies beside it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Want<R> {
+    /// It is asked for because of its place, and may be left out.
+    pub beside: bool,
+    pub wanted: Wanted<R>,
+}
 
 /// A round of questions. Each question has a number of its own, so each reply counts once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct PendingFetches<W> {
+pub(crate) struct PendingFetches<R> {
     /// The number of the last question.
     number: u32,
     /// What has yet to come and from whom, in order of the nodes.
-    awaited: Vec<(NodeId, W)>,
+    awaited: Vec<(NodeId, Want<R>)>,
     /// The questions that are open, one to a node at most.
     open: Vec<Question>,
 }
@@ -28,15 +35,17 @@ struct Question {
     wants: usize,
 }
 
-impl<W: Copy + Ord> PendingFetches<W> {
-    pub fn new() -> PendingFetches<W> {
+impl<R> Default for PendingFetches<R> {
+    fn default() -> Self {
         PendingFetches {
             number: 0,
             awaited: Vec::new(),
             open: Vec::new(),
         }
     }
+}
 
+impl<R: Region> PendingFetches<R> {
     /// The nodes that have yet to answer.
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
         self.open.iter().map(|question| question.to)
@@ -48,14 +57,32 @@ impl<W: Copy + Ord> PendingFetches<W> {
         self.open.clear();
     }
 
-    /// Adds to a round before it is [asked](PendingFetches::ask).
-    pub fn want(&mut self, from: NodeId, what: W) {
-        self.awaited.push((from, what));
+    /// How much is wanted so far.
+    pub fn wanted(&self) -> usize {
+        self.awaited.len()
+    }
+
+    /// Adds to a round before it is [asked](PendingFetches::ask). A region that follows on the one
+    /// added last and needs the same version is joined to that, if that is none of so many
+    /// `before`.
+    #[inline]
+    pub fn want(&mut self, before: usize, beside: bool, wanted: Wanted<R>) {
+        let last = self.awaited[before..]
+            .last_mut()
+            .map(|(_, last)| &mut last.wanted);
+        let last = last.filter(|last| last.need == wanted.need);
+        match last.and_then(|last| Some((last.region.join(wanted.region)?, last))) {
+            Some((joined, last)) => last.region = joined,
+            None => {
+                let want = Want { beside, wanted };
+                self.awaited.push((wanted.need.node, want));
+            }
+        }
     }
 
     /// Asks each node for what it has, unless it has yet to answer; `send` takes the node, the
     /// question's number, and what is wanted in ascending order.
-    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
+    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, R>)) {
         if self.awaited.len() > 1 {
             self.awaited.sort_unstable();
             self.awaited.dedup();
@@ -86,7 +113,7 @@ impl<W: Copy + Ord> PendingFetches<W> {
         &self,
         from: NodeId,
         number: u32,
-    ) -> Result<Option<Asked<'_, W>>, ProtocolError> {
+    ) -> Result<Option<Asked<'_, R>>, ProtocolError> {
         let Some(question) = self.open.iter().find(|open| open.number == number) else {
             return Ok(None);
         };
@@ -98,20 +125,20 @@ impl<W: Copy + Ord> PendingFetches<W> {
         Ok(Some(&self.awaited[first..first + question.wants]))
     }
 
-    /// The open question to `from` is answered; asks for what is left there.
-    pub fn answered(&mut self, from: NodeId, send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
+    /// The open question to `from` is answered. What is left there is asked for next.
+    pub fn answered(&mut self, from: NodeId) {
         let Some(at) = self.open.iter().position(|open| open.to == from) else {
             return;
         };
         let question = self.open.swap_remove(at);
         let first = self.first_of(from);
         self.awaited.drain(first..first + question.wants);
-        self.ask(send);
     }
 
-    /// Whether anything like this has yet to come.
-    pub fn awaits(&self, is: impl Fn(&W) -> bool) -> bool {
-        self.awaited.iter().any(|(_, what)| is(what))
+    /// Whether some of a region has yet to come.
+    pub fn awaits(&self, region: R) -> bool {
+        let mut awaited = self.awaited.iter();
+        awaited.any(|(_, want)| want.wanted.region.meets(region))
     }
 
     fn first_of(&self, node: NodeId) -> usize {
@@ -125,26 +152,159 @@ impl<W: Copy + Ord> PendingFetches<W> {
 }
 
 /// What a question asks for, each beside the node that was asked.
-pub(crate) type Asked<'a, W> = &'a [(NodeId, W)];
+pub(crate) type Asked<'a, R> = &'a [(NodeId, Want<R>)];
+
+/// Regions of one kind that are asked for, here and of this node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Fetching<R> {
+    /// What the worker waits for, and from whom.
+    pub fetches: PendingFetches<R>,
+    /// What lies on the page of the object that is missed next.
+    pub beside: Vec<R>,
+    /// What should come along with it.
+    pub follow: Follow,
+    pub spare: SpareLists<R>,
+    /// Requests for what is written; at most one from each other node, which waits for it.
+    pub deferred: VecDeque<Request<R>>,
+}
+
+/// A fetch of another node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Request<R> {
+    pub from: NodeId,
+    pub fetch: Fetch<R>,
+}
+
+impl<R> Request<R> {
+    /// What its asker waits for.
+    pub fn missed(&self) -> &[Wanted<R>] {
+        let Fetch { wanted, beside, .. } = &self.fetch;
+        &wanted[..wanted.len() - usize::from(*beside)]
+    }
+}
+
+impl<R> Default for Fetching<R> {
+    fn default() -> Self {
+        Fetching {
+            fetches: PendingFetches::default(),
+            beside: Vec::new(),
+            follow: Follow::default(),
+            spare: SpareLists::default(),
+            deferred: VecDeque::new(),
+        }
+    }
+}
+
+impl<R> Fetching<R> {
+    /// Whether requests wait for the worker.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+}
+
+/// Lists of questions and replies that are used again. A reply goes in the list that its question
+/// came in, and the asker keeps it for the next question: so a warm miss allocates nothing,
+/// however much it brings.
+#[derive(Debug)]
+pub(crate) struct SpareLists<R>(Vec<WantedList<R>>);
+
+impl<R> Default for SpareLists<R> {
+    fn default() -> Self {
+        SpareLists(Vec::new())
+    }
+}
+
+impl<R: Region> SpareLists<R> {
+    /// More are not kept: as many nodes may be asked at once without allocating.
+    const MOST: usize = 64;
+
+    /// What a node is asked for in a round, and how much of it nobody waits for.
+    pub fn question(&mut self, asked: Asked<'_, R>) -> (WantedList<R>, u16) {
+        if let [(_, want)] = asked {
+            return (WantedList::from_buf([want.wanted]), u16::from(want.beside));
+        }
+        let mut wanted = self.0.pop().unwrap_or_default();
+        wanted.extend(asked.iter().map(|(_, want)| want.wanted));
+        let beside = asked.iter().filter(|(_, want)| want.beside).count() as u16;
+        (wanted, beside)
+    }
+
+    /// The list of a reply, filled with what `sent` makes of the question.
+    pub fn reply(
+        wanted: WantedList<R>,
+        mut sent: impl FnMut(Wanted<R>) -> Option<Sent<R>>,
+    ) -> SentList<R> {
+        if let [wanted] = wanted[..] {
+            return sent(wanted).map_or_else(SentList::new, |sent| SentList::from_buf([sent]));
+        }
+        match wanted.spilled() {
+            true => SentList::from_vec(wanted.into_vec().into_iter().filter_map(sent).collect()),
+            false => wanted.into_iter().filter_map(sent).collect(),
+        }
+    }
+
+    /// Keeps the list of a reply.
+    pub fn keep(&mut self, sent: SentList<R>) {
+        if sent.spilled() && self.0.len() < Self::MOST {
+            let mut sent = sent.into_vec();
+            sent.clear();
+            let none = |sent: Sent<R>| Wanted {
+                region: sent.region,
+                need: sent.version,
+            };
+            // As long as both have one layout, the library keeps the buffer.
+            self.0
+                .push(WantedList::from_vec(sent.into_iter().map(none).collect()));
+        }
+    }
+}
+
+/// Empty lists are no part of a node's state.
+impl<R> PartialEq for SpareLists<R> {
+    fn eq(&self, _: &SpareLists<R>) -> bool {
+        true
+    }
+}
+
+impl<R> Eq for SpareLists<R> {}
+
+impl<R> std::hash::Hash for SpareLists<R> {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
+impl<R> Clone for SpareLists<R> {
+    fn clone(&self) -> SpareLists<R> {
+        SpareLists::default()
+    }
+}
 
 #[cfg(test)]
 mod tests {
+    use dhole_model::{Elements, Oid, Version};
+
     use super::*;
 
-    fn asked(fetches: &mut PendingFetches<u32>) -> Vec<(u16, u32, Vec<u32>)> {
+    fn want(fetches: &mut PendingFetches<Oid>, node: u16, oid: u64) {
+        let (lamport, node) = (0, NodeId(node));
+        let need = Version { lamport, node };
+        let region = Oid(oid);
+        fetches.want(0, false, Wanted { region, need });
+    }
+
+    fn asked(fetches: &mut PendingFetches<Oid>) -> Vec<(u16, u32, Vec<u64>)> {
         let mut asked = Vec::new();
         fetches.ask(|to, number, wants| {
-            let wants = wants.iter().map(|(_, what)| *what).collect();
-            asked.push((to.0, number, wants))
+            let oids = wants.iter().map(|(_, want)| want.wanted.region.0);
+            asked.push((to.0, number, oids.collect()))
         });
         asked
     }
 
     #[test]
     fn each_node_is_asked_once_for_all_that_it_has() {
-        let mut fetches = PendingFetches::new();
-        for (node, what) in [(2, 7), (1, 5), (2, 6), (1, 5)] {
-            fetches.want(NodeId(node), what);
+        let mut fetches = PendingFetches::default();
+        for (node, oid) in [(2, 7), (1, 5), (2, 6), (1, 5)] {
+            want(&mut fetches, node, oid);
         }
         assert_eq!(asked(&mut fetches), [(1, 1, vec![5]), (2, 2, vec![6, 7])]);
         assert!(
@@ -152,29 +312,49 @@ mod tests {
             "node 1 was asked that"
         );
         assert_eq!(fetches.question(NodeId(1), 3), Ok(None));
-        fetches.answered(NodeId(2), |_, _, _| panic!("nothing is left there"));
+        fetches.answered(NodeId(2));
         assert_eq!(
             fetches.question(NodeId(2), 2),
             Ok(None),
             "a reply counts once"
         );
         assert!(!fetches.is_over());
-        fetches.answered(NodeId(1), |_, _, _| panic!("nothing is left there"));
+        fetches.answered(NodeId(1));
         assert!(fetches.is_over());
+        assert_eq!(asked(&mut fetches), [], "nothing is left");
     }
 
     #[test]
     fn what_one_message_cannot_ask_for_is_asked_when_it_is_answered() {
-        let mut fetches = PendingFetches::new();
-        (0..2 * MOST_WANTED as u32 + 1).for_each(|what| fetches.want(NodeId(3), what));
+        let mut fetches = PendingFetches::default();
+        (0..2 * MOST_WANTED as u64 + 1).for_each(|oid| want(&mut fetches, 3, oid));
         assert_eq!(asked(&mut fetches)[0].2.len(), MOST_WANTED);
         let mut more = Vec::new();
         for _ in 0..3 {
-            fetches.answered(NodeId(3), |_, number, wants| {
-                more.push((number, wants.len()))
-            });
+            fetches.answered(NodeId(3));
+            let asked = asked(&mut fetches);
+            more.extend(
+                asked
+                    .into_iter()
+                    .map(|(_, number, oids)| (number, oids.len())),
+            );
         }
         assert_eq!(more, [(2, MOST_WANTED), (3, 1)]);
         assert!(fetches.is_over());
+    }
+
+    #[test]
+    fn elements_that_follow_on_each_other_are_one_region_of_a_miss() {
+        let mut fetches = PendingFetches::default();
+        let mut want = |before, lamport, range| {
+            let (node, region) = (NodeId(1), Elements::new(Oid(64), range));
+            let need = Version { lamport, node };
+            fetches.want(before, false, Wanted { region, need });
+            fetches.wanted()
+        };
+        assert_eq!(want(0, 3, 0..2), 1);
+        assert_eq!(want(0, 3, 2..5), 1);
+        assert_eq!(want(0, 4, 5..6), 2, "it needs another version");
+        assert_eq!(want(2, 4, 6..7), 3, "another miss");
     }
 }

@@ -13,7 +13,8 @@ impl Protocols {
         self.fetching.has_deferred()
             || self.home.has_deferred()
             || self.treadmarks.has_deferred()
-            || self.arrays.has_deferred()
+            || self.arrays.fetching.has_deferred()
+            || self.arrays.home.has_deferred()
             || self.members.have_deferred()
     }
 

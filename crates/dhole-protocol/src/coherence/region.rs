@@ -7,7 +7,7 @@
 
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
-use std::ops::RangeInclusive;
+use std::ops::{DerefMut, RangeInclusive};
 
 use dhole_model::{Elements, NodeId, Oid, OidRange, Segments, SortedMap};
 use smallvec::SmallVec;
@@ -146,13 +146,14 @@ pub(crate) fn push<R: Region, T: PartialEq>(list: &mut Vec<(R, T)>, more: R, sai
 }
 
 /// As [`push`], where nothing is said of them.
-pub(crate) fn push_region<R: Region>(list: &mut Vec<R>, more: R) {
-    match list
-        .last_mut()
-        .and_then(|last| Some((last.join(more)?, last)))
-    {
+pub(crate) fn push_region<R: Region>(
+    list: &mut (impl DerefMut<Target = [R]> + Extend<R>),
+    more: R,
+) {
+    let last = list.last_mut();
+    match last.and_then(|last| Some((last.join(more)?, last))) {
         Some((joined, last)) => *last = joined,
-        None => list.push(more),
+        None => list.extend([more]),
     }
 }
 
@@ -282,6 +283,13 @@ pub(crate) trait Table<R: Region> {
     /// Whether it was freed, as far as this node knows.
     fn is_freed(&self, region: R) -> bool;
 
+    /// What is known of a region as one: it is as old as its oldest part, and is written where one
+    /// of them is.
+    fn whole(&self, region: R) -> ObjectState;
+
+    /// As [`update`](Table::update). What was known before of the region as one.
+    fn update_whole(&mut self, region: R, f: impl FnMut(R, &mut ObjectState)) -> ObjectState;
+
     /// Whether it is at home at this node, or was freed.
     fn is_at_home(&self, region: R, me: NodeId) -> bool {
         let mut is_held = true;
@@ -303,5 +311,18 @@ impl Table<Oid> for ObjectTable {
 
     fn is_freed(&self, oid: Oid) -> bool {
         self.get(oid).freed
+    }
+
+    #[inline]
+    fn whole(&self, oid: Oid) -> ObjectState {
+        self.get(oid)
+    }
+
+    #[inline]
+    fn update_whole(&mut self, oid: Oid, mut f: impl FnMut(Oid, &mut ObjectState)) -> ObjectState {
+        let state = self.get_mut(oid);
+        let before = *state;
+        f(oid, state);
+        before
     }
 }

@@ -1,4 +1,4 @@
-//! Objects change protocol between phases.
+//! Objects and arrays change protocol between phases.
 //!
 //! All nodes meet at a barrier that is named after what is switched, so that nodes which disagree
 //! are told so. When they leave it all know the same last writer of every object, which becomes
@@ -9,10 +9,14 @@
 //! dropped, so its home's is the only one of the last version; but a row of that version may not be
 //! all zeros any more.
 
-use dhole_model::{Coherence, NodeId, OidRange, Version};
+use dhole_model::{Coherence, Elements, NodeId, OidRange, Version};
 
+use crate::RegionCommand;
 use crate::coherence::Protocols;
-use crate::command::{Command, Commands, WorkerIs};
+use crate::coherence::arrays::initial;
+use crate::coherence::parts::{HasParts, Parts};
+use crate::coherence::region::Table;
+use crate::command::{Commands, WorkerIs};
 
 /// Whether an object that changes to this protocol has a copy at its last writer, and no other.
 pub(crate) fn has_one_copy(to: Coherence) -> bool {
@@ -55,33 +59,69 @@ impl Protocols {
         }
     }
 
-    /// Before the barrier: a home has a copy, so rows that nobody has written get their zeros where
-    /// they were allocated.
-    pub fn before_switch(
-        &mut self,
-        range: OidRange,
-        creator: NodeId,
-        zero_ok: bool,
-        out: &mut Commands,
-    ) {
-        if !zero_ok || creator != self.me {
+    /// Before the barrier, at the node that allocated a region: a home has a copy, so what nobody
+    /// has written gets its zeros there.
+    pub fn before_switch<R: HasParts>(&mut self, region: R, out: &mut Commands) {
+        let (me, table) = (self.me, R::parts(self).table);
+        let whole = table.whole(region);
+        let of_member = whole.coherence.and_then(Coherence::member).is_some();
+        if of_member || whole.freed {
             return;
         }
-        self.objects.for_each(&[range], |oid, object| {
-            let first = Version {
-                lamport: 0,
-                node: creator,
-            };
-            let of_member = object.coherence.and_then(Coherence::member).is_some();
-            if !object.freed
-                && !of_member
-                && object.held().is_none()
-                && object.known(creator) == first
-            {
-                object.hold(first);
-                out.push(Command::ZeroFill(oid));
+        let first = initial(me);
+        table.update(region, |part, state| {
+            if state.held().is_none() && state.known(me) == first {
+                state.hold(first);
+                out.push(R::command(RegionCommand::ZeroFill(part)));
             }
         });
+    }
+
+    /// After it: a region is kept consistent otherwise from now on, with one copy, that of its last
+    /// writer, where `has_one_copy` says so.
+    pub(super) fn switch_region<R: HasParts>(
+        &mut self,
+        region: R,
+        creator: NodeId,
+        has_one_copy: bool,
+        out: &mut Commands,
+    ) {
+        let me = self.me;
+        let Parts {
+            table,
+            update,
+            home,
+            ..
+        } = R::parts(self);
+        update.forget(region, out);
+        home.switched(OidRange::one(region.id()));
+        table.update(region, |part, state| {
+            // A node that left the barrier before this one may have asked for it.
+            state.serve();
+            if std::mem::take(&mut state.exclusive) {
+                out.push(R::command(RegionCommand::MakeClean(part)));
+            }
+            if has_one_copy && state.known(creator).node != me {
+                if state.is_valid() {
+                    out.push(R::command(RegionCommand::Invalidate(part)));
+                }
+                state.drop_copy();
+            }
+        });
+    }
+
+    /// As objects, an array: the node has left the barrier.
+    pub(super) fn switch_array(
+        &mut self,
+        array: Elements,
+        creator: NodeId,
+        [allocated, to]: [Coherence; 2],
+        out: &mut Commands,
+    ) {
+        // As where objects are switched.
+        self.pushes_from = self.intervals.lamport() + 1;
+        self.arrays.table.switch(array.array, [allocated, to]);
+        self.switch_region(array, creator, to == Coherence::Home, out);
     }
 
     /// After the barrier: the objects are kept consistent so from now on.
@@ -96,41 +136,21 @@ impl Protocols {
         // Whatever was written before the barrier has at most this node's Lamport time. A home
         // writes its last version in place, so a push of that version may be old.
         self.pushes_from = self.intervals.lamport() + 1;
-        let Protocols {
-            me,
-            objects,
-            update,
-            home,
-            ..
-        } = self;
         let mut adopted = Vec::new();
-        objects.for_each(&[range], |oid, object| {
+        for oid in range.iter() {
+            let object = self.objects.get_mut(oid);
             let before = object.coherence.replace(to).unwrap_or(allocated);
             if before == to && to.member().is_some() {
-                return;
+                continue;
             }
             object.had_home |= before == Coherence::Home;
-            // A node that left the barrier before this one may have asked for the object.
-            object.serve();
-            update.forget(oid, out);
-            home.switched(OidRange::one(oid));
-            if object.exclusive {
-                object.exclusive = false;
-                out.push(Command::MakeClean(oid));
-            }
-            let last = object.known(creator).node;
-            let is_elsewhere = last != *me;
-            if is_elsewhere && has_one_copy(to) {
-                if object.is_valid() {
-                    out.push(Command::Invalidate(oid));
-                }
-                object.drop_copy();
-            }
+            self.switch_region(oid, creator, has_one_copy(to), out);
+            let object = self.objects.get_mut(oid);
             if to.member().is_some() && !object.freed {
                 object.drop_copy();
-                adopted.push((oid, last));
+                adopted.push((oid, object.known(creator).node));
             }
-        });
+        }
         if let Coherence::Member(member) = to {
             for (oid, holder) in adopted {
                 self.member_takes(member, WorkerIs::InCall, out, |it, turn| {

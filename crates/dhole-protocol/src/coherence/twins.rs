@@ -9,6 +9,7 @@
 use dhole_model::{CallSite, Coherence, Oid};
 
 use super::Protocols;
+use crate::RegionCommand;
 use crate::coherence::lazy::Lazy;
 use crate::coherence::races::SiteId;
 use crate::command::{Command, Commands};
@@ -43,7 +44,10 @@ impl Protocols {
             (object.dirty, object.pre_image) = (true, true);
             self.lazy.dirty.push((oid, site));
             let pre_image = true;
-            out.push(Command::MakeWritable { oid, pre_image });
+            out.push(Command::Objects(RegionCommand::MakeWritable {
+                region: oid,
+                pre_image,
+            }));
         }
     }
 
@@ -73,7 +77,7 @@ impl Protocols {
             let is_clean = (object.pre_image || !*compares) && unwritten.binary_search(oid).is_ok();
             if is_clean {
                 (object.dirty, object.pre_image) = (false, false);
-                out.push(Command::MakeClean(*oid));
+                out.push(Command::Objects(RegionCommand::MakeClean(*oid)));
             }
             !is_clean
         });

@@ -11,7 +11,8 @@
 
 use dhole_model::{NodeId, OidRange, Version};
 
-use crate::coherence::kind::{Kind, RegionCommand};
+use crate::RegionCommand;
+use crate::coherence::kind::Kind;
 use crate::coherence::region::{Region, RegionMap, RegionsByNode, push_region};
 use crate::command::{Command, Commands};
 
@@ -56,6 +57,11 @@ impl<R: Kind> Update<R> {
 pub(crate) struct CopySets<R: Region>(RegionsByNode<R, bool>);
 
 impl<R: Region> CopySets<R> {
+    /// Whether no region has readers.
+    pub fn are_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The nodes that a new version of a region is sent to, each with the parts that it reads.
     pub fn of(&self, region: R) -> impl Iterator<Item = (NodeId, R)> {
         self.0.by_node(region)
@@ -123,7 +129,10 @@ impl<R: Kind> Inbox<R> {
             discard(part, kept, all, out);
             let fits = bytes <= limit.saturating_sub(*all);
             out.push(match fits {
-                true => R::command(RegionCommand::Keep(part, bytes)),
+                true => R::command(RegionCommand::Keep {
+                    region: part,
+                    bytes,
+                }),
                 false => Command::PassOver { bytes },
             });
             *kept = Kept {
@@ -227,6 +236,10 @@ mod tests {
         !unread.is_empty()
     }
 
+    fn keep(region: Oid, bytes: u64) -> Command {
+        Oid::command(RegionCommand::Keep { region, bytes })
+    }
+
     fn take(inbox: &mut Inbox<Oid>, oid: u64, out: &mut Commands) -> Option<Version> {
         let mut found = None;
         inbox.take(Oid(oid), version(1), out, |_, version| {
@@ -241,13 +254,7 @@ mod tests {
         receive(&mut inbox, [64, 1, 60], &mut out);
         receive(&mut inbox, [65, 1, 60], &mut out);
         let oid = Oid(64);
-        assert_eq!(
-            out,
-            [
-                Command::Keep { oid, bytes: 60 },
-                Command::PassOver { bytes: 60 }
-            ]
-        );
+        assert_eq!(out, [keep(oid, 60), Command::PassOver { bytes: 60 }]);
         assert_eq!(take(&mut inbox, 65, &mut out), None);
         assert_eq!(take(&mut inbox, 64, &mut out), Some(version(1)));
         assert_eq!(inbox, Inbox::default());
@@ -265,7 +272,7 @@ mod tests {
         let oid = Oid(64);
         assert_eq!(
             out,
-            [Command::Discard(oid), Command::Keep { oid, bytes: 8 }]
+            [Oid::command(RegionCommand::Discard(oid)), keep(oid, 8)]
         );
     }
 

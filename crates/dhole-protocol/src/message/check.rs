@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
-use crate::array_command::{FlushedElements, PushedElements, WantedElements};
 use crate::objects::MOST_BEGUN;
 use crate::page_command::{Applied, SentDiff};
 use crate::race::Raced;
@@ -14,7 +13,7 @@ use crate::sync::interval::{MemberNotice, Untold};
 use crate::sync::lock::Waiting;
 use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync::written_pages::WrittenPages;
-use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG, MOST_WANTED};
+use crate::transfer::{Fetch, FetchReply, Flush, Follow, MOST_ALONG, MOST_WANTED, Pushed, Wanted};
 use crate::{FlushedAt, Interval, Message, Waiter, WriteNotices};
 
 /// What makes no sense, if anything.
@@ -152,7 +151,7 @@ pub(crate) fn fetch(fetch: &Fetch, nodes: usize) -> Checked {
 }
 
 /// What makes no sense in its reply.
-pub(crate) fn fetch_reply(reply: &FetchReply, nodes: usize) -> Checked {
+pub(crate) fn fetch_reply<R>(reply: &FetchReply<R>, nodes: usize) -> Checked {
     versions(reply.sent.iter().map(|sent| sent.version), nodes)
 }
 
@@ -214,30 +213,26 @@ pub(crate) fn round(said: &BarrierRound, nodes: usize) -> Checked {
     Ok(())
 }
 
-pub(super) fn fetch_elements(all: &[WantedElements], nodes: usize) -> Checked {
+pub(super) fn fetch_elements(all: &[Wanted<Elements>], nodes: usize) -> Checked {
     wanted(all.len())?;
     versions(all.iter().map(|it| it.need), nodes)?;
-    all.iter().try_for_each(|it| check_elements(&it.elements))
+    all.iter().try_for_each(|it| check_elements(&it.region))
 }
 
 pub(super) fn all_elements(all: &[Elements]) -> Checked {
     all.iter().try_for_each(check_elements)
 }
 
-pub(super) fn pushed_elements(pushed: &[PushedElements], nodes: usize) -> Checked {
+pub(super) fn pushed_elements(pushed: &[Pushed<Elements>], nodes: usize) -> Checked {
     versions(pushed.iter().map(|it| it.sent.version), nodes)?;
     let mut all = pushed.iter();
-    all.try_for_each(|it| check_bytes(it.sent.elements, it.bytes))
+    all.try_for_each(|it| check_bytes(it.sent.region, it.bytes))
 }
 
-pub(super) fn flushed_elements(
-    flushed: &[FlushedElements],
-    at: &Option<Arc<FlushedAt>>,
-    nodes: usize,
-) -> Checked {
-    flushed_at(at, flushed.len(), nodes)?;
-    let mut all = flushed.iter();
-    all.try_for_each(|it| check_bytes(it.elements, it.bytes))
+pub(super) fn flushed_elements(flush: &Flush<Elements>, nodes: usize) -> Checked {
+    flushed_at(&flush.at, flush.flushed.len(), nodes)?;
+    let mut all = flush.flushed.iter();
+    all.try_for_each(|it| check_bytes(it.region, it.bytes))
 }
 
 pub(super) fn freed_by(by: &Option<NodeId>, nodes: usize) -> Checked {

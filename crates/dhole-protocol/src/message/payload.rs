@@ -1,7 +1,8 @@
 //! What the payload of a message holds.
 
+use dhole_model::Elements;
+
 use super::Message;
-use crate::array_command::SentElements;
 use crate::transfer::Sent;
 
 /// What the payload of a message holds, and so how long it is.
@@ -14,7 +15,7 @@ pub enum PayloadOf<'a> {
     /// The bytes of these objects, one after the other. Their types say how many.
     Objects(&'a [Sent]),
     /// The bytes of these elements, one after the other. The types of the arrays say how many.
-    Elements(&'a [SentElements]),
+    Elements(&'a [Sent<Elements>]),
     /// A value of the program, or what a protocol that it brings sends, of any length.
     Value,
 }

@@ -102,7 +102,12 @@ mod tests {
             let mut fetch = Vec::new();
             Fetch {
                 round: 7,
-                wanted: oids().map(|oid| Wanted { oid, need: VERSION }).collect(),
+                wanted: oids()
+                    .map(|oid| Wanted {
+                        region: oid,
+                        need: VERSION,
+                    })
+                    .collect(),
                 beside: 1,
                 follow: Follow {
                     most: 3,
@@ -113,7 +118,12 @@ mod tests {
             all.push(fetch);
             for keep in [false, true] {
                 let (round, version) = (7, VERSION);
-                let sent = oids().map(|oid| Sent { oid, version }).collect();
+                let sent = oids()
+                    .map(|oid| Sent {
+                        region: oid,
+                        version,
+                    })
+                    .collect();
                 let mut reply = Vec::new();
                 FetchReply { round, sent, keep }.encode(&mut reply);
                 all.push(reply);

@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, no_news, release, site};
 use dhole_model::{MessageKind, Oid, OidRange};
-use dhole_protocol::{Command, Event, LockId, Message, ProtocolError};
+use dhole_protocol::{Command, Event, LockId, Message, ProtocolError, RegionCommand};
 
 #[test]
 fn a_lock_held_last_here_costs_no_message() {
@@ -115,7 +115,7 @@ fn a_grant_brings_the_notices_that_the_acquirer_lacks_and_no_others() {
     pack.write(0, OBJECT);
     pack.local(0, release(0));
     pack.pass(1, 0);
-    assert!(pack.done[1].contains(&Command::Invalidate(OBJECT)));
+    assert!(pack.done[1].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
 
     pack.write(0, Oid(65));
     pack.run(0, acquire(0));
@@ -144,7 +144,10 @@ fn an_interval_goes_on_where_a_lock_is_acquired_again() {
     );
     assert_eq!(
         pack.local(0, release(0)),
-        [Command::MakeClean(OBJECT), Command::IntervalEnded]
+        [
+            Command::Objects(RegionCommand::MakeClean(OBJECT)),
+            Command::IntervalEnded
+        ]
     );
 }
 

@@ -1,7 +1,9 @@
 //! `Protocol::lies_beside`: what is fetched with a missed object because it lies on its page.
 
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Fetch, FetchReply, Follow, MOST_BESIDE, Message, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Fetch, FetchReply, Follow, MOST_BESIDE, Message, RegionCommand, WorkerIs,
+};
 
 use crate::pack::{Pack, acquire, allocated, allocated_under, from, miss, n, release};
 
@@ -37,7 +39,7 @@ fn miss_on_page(pack: &mut Pack, oid: Oid) -> Vec<Command> {
 
 fn installed(commands: &[Command]) -> Vec<Oid> {
     let installed = commands.iter().filter_map(|command| match command {
-        Command::Install(sent) => Some(sent.oid),
+        Command::Objects(RegionCommand::Install(sent)) => Some(sent.region),
         _ => None,
     });
     installed.collect()
@@ -52,7 +54,7 @@ fn all_invalid_objects_of_the_page_come_in_one_round_one_message_to_each_writer(
         .iter()
         .map(|(_, to, message)| match message {
             Message::Fetch(Fetch { wanted, beside, .. }) => {
-                let oids: Vec<Oid> = wanted.iter().map(|wanted| wanted.oid).collect();
+                let oids: Vec<Oid> = wanted.iter().map(|wanted| wanted.region).collect();
                 (*to, oids, *beside)
             }
             other => panic!("{other:?}"),
@@ -195,7 +197,7 @@ fn replies_that_do_not_answer_are_refused() {
         panic!("a fetch")
     };
     let sent = |oid, lamport| dhole_protocol::Sent {
-        oid,
+        region: oid,
         version: Version {
             lamport,
             node: n(0),

@@ -3,8 +3,8 @@
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release};
 use dhole_model::{Coherence, Oid, OidRange, Version};
 use dhole_protocol::{
-    Along, Command, Event, FetchReply, Follow, FollowedReferences, MOST_ALONG, Message, Sent,
-    WorkerIs,
+    Along, Command, Event, FetchReply, Follow, FollowedReferences, MOST_ALONG, Message,
+    RegionCommand, Sent, WorkerIs,
 };
 
 const PART: Oid = Oid(65);
@@ -33,7 +33,10 @@ fn part(lamport: u64, node: usize) -> Sent {
         lamport,
         node: n(node),
     };
-    Sent { oid: PART, version }
+    Sent {
+        region: PART,
+        version,
+    }
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn what_is_missing_is_taken_and_then_no_miss() {
     let reply = with_along(&mut pack, [part(0, 0)]);
     let done = pack.local(2, reply);
     let [
-        Command::Install(_),
+        Command::Objects(RegionCommand::Install(_)),
         Command::InstallAlong(along),
         Command::Done,
     ] = done[..]
@@ -79,7 +82,13 @@ fn what_is_older_than_a_notice_is_left() {
     pack.begin(2, miss(OBJECT, 0));
     let reply = with_along(&mut pack, [part(0, 0)]);
     let done = pack.local(2, reply);
-    assert_eq!(done[1..], [Command::Skip(part(0, 0)), Command::Done]);
+    assert_eq!(
+        done[1..],
+        [
+            Command::Objects(RegionCommand::Skip(part(0, 0))),
+            Command::Done
+        ]
+    );
 }
 
 #[test]
@@ -92,7 +101,13 @@ fn what_is_here_already_is_left() {
     pack.begin(2, miss(OBJECT, 0));
     let reply = with_along(&mut pack, [part(0, 0)]);
     let done = pack.local(2, reply);
-    assert_eq!(done[1..], [Command::Skip(part(0, 0)), Command::Done]);
+    assert_eq!(
+        done[1..],
+        [
+            Command::Objects(RegionCommand::Skip(part(0, 0))),
+            Command::Done
+        ]
+    );
 }
 
 #[test]
@@ -133,7 +148,7 @@ fn an_exclusive_object_goes_along_in_a_call_and_is_clean_then() {
 fn more_than_go_along_are_refused_and_so_is_a_node_that_is_not() {
     let mut pack = asked();
     let many = (0..=MOST_ALONG as u64).map(|i| Sent {
-        oid: Oid(100 + i),
+        region: Oid(100 + i),
         ..part(0, 0)
     });
     let reply = with_along(&mut pack, many);
@@ -165,7 +180,7 @@ fn what_a_fetch_says_of_references_comes_to_the_engine_with_the_reply() {
         let mut done = Vec::new();
         let answered = pack.nodes[0].step(from(1, fetch), WorkerIs::InCall, &mut done);
         answered.expect("a fetch");
-        let [Command::Reply(reply)] = &done[..] else {
+        let [Command::Objects(RegionCommand::Reply(reply))] = &done[..] else {
             panic!("{done:?}")
         };
         assert_eq!(reply.follow, follows(most, types));

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, arrive, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid, OidRange, Version};
 use dhole_protocol::{
-    ArrayCommand, ArrayEvent, Command, Event, FlushedElements, Message, ProtocolError,
-    PushedElements, SentElements, UnreadElements, WorkerIs,
+    ArrayEvent, Command, Event, Flush, Flushed, Message, ProtocolError, Pushed, RegionCommand,
+    Sent, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
@@ -16,7 +16,7 @@ fn part(range: Range<u64>) -> Elements {
     Elements::new(ARRAY, range)
 }
 
-fn array(command: ArrayCommand) -> Command {
+fn array(command: RegionCommand<Elements>) -> Command {
     Command::Array(command)
 }
 
@@ -95,10 +95,10 @@ fn each_reader_is_pushed_just_what_it_read_in_one_message() {
     let sent: Vec<_> = sent
         .filter_map(|(_, to, message)| Some((*to, pushed(message)?)))
         .collect();
-    let of = |range: Range<u64>| PushedElements {
+    let of = |range: Range<u64>| Pushed {
         bytes: 8 * (range.end - range.start),
-        sent: SentElements {
-            elements: part(range),
+        sent: Sent {
+            region: part(range),
             version: version(2, 0),
         },
     };
@@ -118,7 +118,7 @@ fn what_was_pushed_is_read_without_a_message_and_the_rest_is_fetched() {
     pack.messages();
     of_node(&mut pack, 1);
     let done = pack.local(1, read(6..12, Coherence::Update));
-    let kept = array(ArrayCommand::InstallKept(part(6..12)));
+    let kept = array(RegionCommand::InstallKept(part(6..12)));
     assert_eq!(done, [kept, Command::Done]);
     pack.run(1, read(0..20, Coherence::Update));
     assert_eq!(pack.messages(), 2, "15..20 was never read here");
@@ -153,7 +153,9 @@ fn elements_that_another_node_writes_are_not_pushed_by_the_one_before() {
     pack.barrier();
     assert_eq!(count(&pack, MessageKind::Update), 1);
     let kept = |command: &Command| match command {
-        Command::Array(ArrayCommand::Keep { elements, .. }) => Some(*elements),
+        Command::Array(RegionCommand::Keep {
+            region: elements, ..
+        }) => Some(*elements),
         _ => None,
     };
     let kept: Vec<_> = pack.done[1].iter().filter_map(kept).collect();
@@ -166,9 +168,9 @@ fn a_push_that_was_overtaken_by_a_fetch_is_passed_over() {
     pack.local(0, write(0..15));
     pack.barrier();
     pack.run(1, read(0..15, Coherence::Update));
-    let pushed = PushedElements {
-        sent: SentElements {
-            elements: part(0..15),
+    let pushed = Pushed {
+        sent: Sent {
+            region: part(0..15),
             version: version(2, 0),
         },
         bytes: 120,
@@ -201,13 +203,17 @@ fn what_was_written_goes_home_in_one_message_and_is_acknowledged() {
     let done = pack.run(1, Event::Flush);
     assert!(done.ends_with(&[Command::Done]), "{done:?}");
     assert!(!pack.nodes[1].has_unflushed());
-    let flushed = |range: Range<u64>| FlushedElements {
+    let flushed = |range: Range<u64>| Flushed {
         bytes: 8 * (range.end - range.start),
-        elements: part(range),
+        region: part(range),
     };
-    let merge = array(ArrayCommand::Merge {
+    let merge = array(RegionCommand::Merge {
         from: n(1),
-        flushed: [flushed(10..25), flushed(50..60)].into_iter().collect(),
+        flush: Flush {
+            number: 1,
+            flushed: [flushed(10..25), flushed(50..60)].into_iter().collect(),
+            at: None,
+        },
         held: false,
     });
     assert_eq!(of_node(&mut pack, 0), [merge]);
@@ -224,12 +230,12 @@ fn an_acquirer_drops_its_copies_and_the_home_keeps_its_own() {
     pack.run(1, release(0));
     of_node(&mut pack, 2);
     pack.run(2, acquire(0));
-    let dropped = array(ArrayCommand::Invalidate(part(0..LEN)));
+    let dropped = array(RegionCommand::Invalidate(part(0..LEN)));
     assert!(of_node(&mut pack, 2).contains(&dropped));
     pack.messages();
     pack.run(2, read(12..13, Coherence::Home));
     assert_eq!(pack.messages(), 2, "from home");
-    let invalidated = |c: &Command| matches!(c, Command::Array(ArrayCommand::Invalidate(_)));
+    let invalidated = |c: &Command| matches!(c, Command::Array(RegionCommand::Invalidate(_)));
     assert!(!pack.done[0].iter().any(invalidated));
 }
 
@@ -240,14 +246,14 @@ fn a_flush_waits_for_a_worker_that_computes() {
     pack.begin(1, Event::Flush);
     let (_, _, flush) = pack.in_flight.pop_front().unwrap();
     let done = pack.step(0, from(1, flush.clone()), WorkerIs::Computing);
-    let hold = array(ArrayCommand::Hold { from: n(1) });
+    let hold = array(RegionCommand::Hold { from: n(1) });
     assert_eq!(done, Ok(vec![hold, Command::Deferred]));
     assert!(pack.nodes[0].has_deferred());
     let second = pack.step(0, from(1, flush), WorkerIs::Computing);
     assert!(matches!(second, Err(ProtocolError::BadMessage { .. })));
     pack.local(1, Event::Serve);
     let served = pack.run(0, Event::Serve);
-    let merged = |c: &Command| matches!(c, Command::Array(ArrayCommand::Merge { held: true, .. }));
+    let merged = |c: &Command| matches!(c, Command::Array(RegionCommand::Merge { held: true, .. }));
     assert!(served.iter().any(merged), "{served:?}");
     assert!(pack.done[1].ends_with(&[Command::Done]));
 }
@@ -274,25 +280,27 @@ fn a_flush_of_objects_and_elements_is_done_when_both_are_home() {
 #[test]
 fn flushes_and_pushes_that_make_no_sense_are_refused() {
     let mut pack = cached();
-    let flush = |range: Range<u64>, bytes| Message::FlushElements {
-        number: 1,
-        flushed: [FlushedElements {
-            elements: part(range),
-            bytes,
-        }]
-        .into_iter()
-        .collect(),
-        at: None,
+    let flush = |range: Range<u64>, bytes| {
+        Message::FlushElements(Flush {
+            number: 1,
+            flushed: [Flushed {
+                region: part(range),
+                bytes,
+            }]
+            .into_iter()
+            .collect(),
+            at: None,
+        })
     };
     pack.refuse(1, from(2, flush(0..10, 80)));
     pack.refuse(0, from(2, flush(0..10, 81)));
     pack.refuse(0, from(2, flush(0..10, 0)));
     pack.refuse(1, from(0, Message::ElementsFlushed { number: 7 }));
-    let sent = SentElements {
-        elements: part(3..3),
+    let sent = Sent {
+        region: part(3..3),
         version: version(1, 0),
     };
-    let pushed = [PushedElements { sent, bytes: 8 }].into_iter().collect();
+    let pushed = [Pushed { sent, bytes: 8 }].into_iter().collect();
     pack.refuse(1, from(0, Message::UpdateElements { pushed }));
 }
 
@@ -364,7 +372,10 @@ fn a_freed_array_leaves_its_ids_alone_and_is_an_error_everywhere() {
         }
         pack.local(1, write(0..10));
         let freed = pack.local(1, free());
-        assert!(matches!(freed[..], [Command::Array(ArrayCommand::Free(_))]));
+        assert!(matches!(
+            freed[..],
+            [Command::Array(RegionCommand::Free(_))]
+        ));
         let again = pack.refuse(1, free());
         assert!(matches!(again, ProtocolError::Freed(freed) if freed.oid == ARRAY));
         pack.barrier();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Coherence, Elements, Oid, Version};
 use dhole_protocol::{
-    ArrayCommand, ArrayEvent, Command, Event, Message, SentElements, UnreadElements, WorkerIs,
+    ArrayEvent, Command, Event, FetchReply, Message, RegionCommand, Sent, UnreadElements, WorkerIs,
 };
 use proptest::prelude::*;
 
@@ -35,15 +35,15 @@ fn write(range: Range<u64>) -> Event {
     Event::Array(ArrayEvent::Write { elements, site })
 }
 
-fn array(command: ArrayCommand) -> Command {
+fn array(command: RegionCommand<Elements>) -> Command {
     Command::Array(command)
 }
 
 fn installed(range: Range<u64>, lamport: u64, node: usize) -> Command {
     let node = n(node);
     let version = Version { lamport, node };
-    array(ArrayCommand::Install(SentElements {
-        elements: part(range),
+    array(RegionCommand::Install(Sent {
+        region: part(range),
         version,
     }))
 }
@@ -57,9 +57,9 @@ fn touch(pack: &mut Pack, node: usize, range: Range<u64>) {
 #[test]
 fn zeros_that_nobody_wrote_are_made_here() {
     let mut pack = Pack::new(2);
-    let zeros = array(ArrayCommand::ZeroFill(part(10..20)));
+    let zeros = array(RegionCommand::ZeroFill(part(10..20)));
     assert_eq!(pack.local(1, read(10..20)), [zeros, Command::Done]);
-    let rest = array(ArrayCommand::ZeroFill(part(20..25)));
+    let rest = array(RegionCommand::ZeroFill(part(20..25)));
     assert_eq!(pack.local(1, read(10..25)), [rest, Command::Done]);
 }
 
@@ -71,7 +71,7 @@ fn elements_come_from_their_last_writers_in_one_round() {
     pack.barrier();
     pack.messages();
     let begun = pack.begin(2, read(5..30));
-    assert_eq!(begun, [array(ArrayCommand::ZeroFill(part(20..30)))]);
+    assert_eq!(begun, [array(RegionCommand::ZeroFill(part(20..30)))]);
     assert_eq!(pack.in_flight.len(), 2);
     pack.done[2].clear();
     pack.settle();
@@ -90,7 +90,7 @@ fn only_what_is_invalid_is_asked_for_and_what_was_written_with_it() {
     pack.local(1, read(0..100));
     touch(&mut pack, 0, 30..60);
     pack.barrier();
-    assert!(pack.done[1].contains(&array(ArrayCommand::Invalidate(part(30..60)))));
+    assert!(pack.done[1].contains(&array(RegionCommand::Invalidate(part(30..60)))));
     pack.done[1].clear();
     pack.run(1, read(10..40));
     assert_eq!(pack.done[1], [installed(30..40, 1, 0), Command::Done]);
@@ -103,7 +103,12 @@ fn only_what_is_invalid_is_asked_for_and_what_was_written_with_it() {
 fn a_write_of_what_is_dirty_costs_nothing_and_neighbours_are_one_write() {
     let mut pack = Pack::new(1);
     pack.local(0, read(0..100));
-    let writable = |range| array(ArrayCommand::MakeWritable(part(range)));
+    let writable = |range| {
+        array(RegionCommand::MakeWritable {
+            region: part(range),
+            pre_image: false,
+        })
+    };
     assert_eq!(pack.local(0, write(10..20)), [writable(10..20)]);
     assert_eq!(pack.local(0, write(12..20)), []);
     assert_eq!(
@@ -136,8 +141,8 @@ fn of_racing_writers_the_greater_version_keeps_its_elements() {
     touch(&mut pack, 0, 0..10);
     touch(&mut pack, 1, 5..15);
     pack.barrier();
-    assert!(pack.done[0].contains(&array(ArrayCommand::Invalidate(part(5..10)))));
-    let invalid = |c: &Command| matches!(c, Command::Array(ArrayCommand::Invalidate(_)));
+    assert!(pack.done[0].contains(&array(RegionCommand::Invalidate(part(5..10)))));
+    let invalid = |c: &Command| matches!(c, Command::Array(RegionCommand::Invalidate(_)));
     assert!(!pack.done[1].iter().any(invalid), "node 1 has won");
     pack.done.iter_mut().for_each(Vec::clear);
     pack.run(0, read(0..15));
@@ -188,8 +193,11 @@ fn elements_written_alone_stay_writable_until_some_are_asked_for() {
     let done = pack.step(0, from(1, message.clone()), WorkerIs::Computing);
     assert_eq!(done, Ok(vec![Command::Deferred]));
     let done = pack.run(0, Event::Serve);
-    assert_eq!(done, [array(ArrayCommand::MakeClean(part(5..8)))]);
-    let writable = array(ArrayCommand::MakeWritable(part(5..8)));
+    assert_eq!(done, [array(RegionCommand::MakeClean(part(5..8)))]);
+    let writable = array(RegionCommand::MakeWritable {
+        region: part(5..8),
+        pre_image: false,
+    });
     assert_eq!(
         pack.local(0, write(0..20)),
         [writable],
@@ -209,10 +217,13 @@ fn what_is_overwritten_is_not_asked_for() {
         coherence: Coherence::Lazy,
         site: site(1),
     };
-    let writable = array(ArrayCommand::MakeWritable(elements));
+    let writable = array(RegionCommand::MakeWritable {
+        region: elements,
+        pre_image: false,
+    });
     assert_eq!(pack.local(0, Event::Array(event)), [writable]);
     pack.barrier();
-    assert!(pack.done[1].contains(&array(ArrayCommand::Invalidate(elements))));
+    assert!(pack.done[1].contains(&array(RegionCommand::Invalidate(elements))));
 }
 
 #[test]
@@ -231,7 +242,7 @@ fn what_is_written_over_what_was_seen_is_newer_though_nobody_told_of_it() {
     late.local(1, write(0..10));
     late.barrier();
     assert!(
-        late.done[0].contains(&array(ArrayCommand::Invalidate(part(0..10)))),
+        late.done[0].contains(&array(RegionCommand::Invalidate(part(0..10)))),
         "version 3"
     );
 }
@@ -252,20 +263,25 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
             node: n(0),
         };
         let elements = part(range);
-        let sent = [SentElements { elements, version }].into_iter().collect();
+        let sent = [Sent {
+            region: elements,
+            version,
+        }]
+        .into_iter()
+        .collect();
         let keep = false;
-        from(0, Message::ElementsReply { round, sent, keep })
+        from(0, Message::ElementsReply(FetchReply { round, sent, keep }))
     };
     pack.refuse(1, reply(5..11, 1));
     pack.refuse(1, reply(4..10, 1));
     pack.refuse(1, reply(5..10, 0));
     for range in [100..200, 15..25] {
         let mut wanted = wanted.clone();
-        wanted[0].elements = part(range);
+        wanted[0].region = part(range);
         pack.refuse(0, from(1, Message::FetchElements { round, wanted }));
     }
     let mut none = wanted.clone();
-    none[0].elements.count = 0;
+    none[0].region.count = 0;
     pack.refuse(
         0,
         from(
@@ -277,7 +293,7 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
         ),
     );
     let mut endless = wanted;
-    endless[0].elements.count = u64::MAX;
+    endless[0].region.count = u64::MAX;
     pack.refuse(
         0,
         from(
@@ -315,8 +331,8 @@ proptest! {
             let mut brought = [false; PLACES];
             for command in &done {
                 let elements = match command {
-                    Command::Array(ArrayCommand::Install(sent)) => sent.elements,
-                    Command::Array(ArrayCommand::ZeroFill(elements)) => *elements,
+                    Command::Array(RegionCommand::Install(sent)) => sent.region,
+                    Command::Array(RegionCommand::ZeroFill(elements)) => *elements,
                     _ => continue,
                 };
                 elements.range().for_each(|place| brought[place as usize] = true);

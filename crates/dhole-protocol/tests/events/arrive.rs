@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, acquire, arrive, from, miss, no_news, release, site};
 use dhole_model::MessageKind;
-use dhole_protocol::{BarrierId, Command, Event, Message};
+use dhole_protocol::{BarrierId, Command, Event, Message, RegionCommand};
 
 #[test]
 fn a_barrier_costs_twice_the_other_nodes_in_messages() {
@@ -51,7 +51,10 @@ fn everybody_hears_of_every_write_once() {
     for node in [0, 1] {
         assert_eq!(
             pack.done[node].last_chunk(),
-            Some(&[Command::Invalidate(OBJECT), Command::Done])
+            Some(&[
+                Command::Objects(RegionCommand::Invalidate(OBJECT)),
+                Command::Done
+            ])
         );
     }
     assert_eq!(pack.done[2].last(), Some(&Command::Done), "not the writer");

@@ -9,7 +9,7 @@ use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
     Attached, BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, Protocol,
-    Reply, RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
+    RegionCommand, Reply, RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
 };
 
 mod moments;
@@ -185,8 +185,8 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         }
     });
     with("about another object", &|m| match m {
-        Message::Fetch(Fetch { wanted, .. }) => wanted[0].oid = Oid(700),
-        Message::FetchReply(FetchReply { sent, .. }) => sent[0].oid = Oid(700),
+        Message::Fetch(Fetch { wanted, .. }) => wanted[0].region = Oid(700),
+        Message::FetchReply(FetchReply { sent, .. }) => sent[0].region = Oid(700),
         _ => {}
     });
     with("about no object", &|m| match m {
@@ -307,7 +307,7 @@ fn versions(message: &mut Message) -> Box<dyn Iterator<Item = &mut Version> + '_
         Message::FetchReply(FetchReply { sent, .. }) => {
             Box::new(sent.iter_mut().map(|sent| &mut sent.version))
         }
-        Message::ElementsReply { sent, .. } => {
+        Message::ElementsReply(FetchReply { sent, .. }) => {
             Box::new(sent.iter_mut().map(|sent| &mut sent.version))
         }
         Message::Update { pushed } => {
@@ -339,9 +339,9 @@ fn take(pack: &Pack, from: NodeId, to: NodeId, message: Message) -> Taken {
         (taken, before)
     }));
     let sends_to_nobody = |command: &Command| match command {
-        Command::Send { to, .. } | Command::Reply(Reply { to, .. }) | Command::Push { to, .. } => {
-            to.index() >= pack.nodes.len()
-        }
+        Command::Send { to, .. }
+        | Command::Objects(RegionCommand::Reply(Reply { to, .. }))
+        | Command::Objects(RegionCommand::Push { to, .. }) => to.index() >= pack.nodes.len(),
         _ => false,
     };
     match stepped {

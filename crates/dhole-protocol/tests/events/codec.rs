@@ -8,9 +8,9 @@ use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Versio
 use dhole_protocol::memory::sync::{HeldBy, ThreadId, ThreadMessage, WaitingThread};
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Minipage};
 use dhole_protocol::{
-    AbortReason, Attached, BarrierId, DecodeError, Fetch, FlushedAt, FlushedElements, Follow,
-    FollowedReferences, HandedOut, Interval, Message, PushedElements, SentElements, Waiter,
-    WaitingFor, Wanted, WriteNotices, WrittenPages,
+    AbortReason, Attached, BarrierId, DecodeError, Fetch, Flush, Flushed, FlushedAt, Follow,
+    FollowedReferences, HandedOut, Interval, Message, Pushed, Sent, Waiter, WaitingFor, Wanted,
+    WriteNotices, WrittenPages,
 };
 use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
@@ -178,21 +178,27 @@ pub fn messages() -> Vec<Message> {
         lamport: 300,
         node: n(1),
     };
-    let sent = SentElements { elements, version };
+    let sent = Sent {
+        region: elements,
+        version,
+    };
     let bytes = 16;
     all.push(Message::UpdateElements {
-        pushed: [PushedElements { sent, bytes }].into_iter().collect(),
+        pushed: [Pushed { sent, bytes }].into_iter().collect(),
     });
-    all.push(Message::FlushElements {
+    all.push(Message::FlushElements(Flush {
         number: 70_000,
-        flushed: [FlushedElements { elements, bytes }; 3]
+        flushed: [Flushed {
+            region: elements,
+            bytes,
+        }; 3]
             .into_iter()
             .collect(),
         at: Some(Arc::new(FlushedAt {
             time: VectorTime::zero(3),
             sites: [None, Some(site(3)), None].into_iter().collect(),
         })),
-    });
+    }));
     let of_type = FollowedReferences {
         shipped: 7,
         slots: 0b101,
@@ -200,7 +206,7 @@ pub fn messages() -> Vec<Message> {
     all.push(Message::Fetch(Fetch {
         round: 9,
         wanted: [Wanted {
-            oid: array,
+            region: array,
             need: version,
         }]
         .into(),

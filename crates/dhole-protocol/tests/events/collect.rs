@@ -7,6 +7,7 @@ use crate::pack::*;
 use dhole_model::{Oid, OidRange, VectorTime};
 use dhole_protocol::{
     Command, Event, Fetch, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError, Reach,
+    RegionCommand,
 };
 use dhole_wire::Wire;
 
@@ -49,7 +50,7 @@ impl Writers {
         let done = self.pack.run(node, acquire(1));
         assert!(done.contains(&Command::Done), "the lock is free");
         for command in done {
-            if let Command::Invalidate(oid) = command {
+            if let Command::Objects(RegionCommand::Invalidate(oid)) = command {
                 self.valid[node].remove(&oid);
             }
         }

@@ -3,7 +3,7 @@
 use dhole_model::{MessageKind, NodeId};
 use dhole_protocol::{
     Called, Collective, CollectiveEvent, CollectiveKind, CollectiveMessage, Command, Event, Legs,
-    MOST_AHEAD, Message, ProtocolError, WriteNotices, children, parent,
+    MOST_AHEAD, Message, ProtocolError, RegionCommand, WriteNotices, children, parent,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, arrive, from, miss, n, no_news, release, site};
@@ -161,7 +161,10 @@ fn what_was_written_is_told_with_a_value_and_not_again() {
         assert_eq!(told(&pack), written);
         pack.settle();
         let done = pack.begin(0, enter(CollectiveKind::Reduce, 1));
-        assert_eq!(done.contains(&Command::Invalidate(OBJECT)), written == 1);
+        assert_eq!(
+            done.contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))),
+            written == 1
+        );
         assert_eq!(pack.begin(0, UP), [Command::Done]);
     }
 }

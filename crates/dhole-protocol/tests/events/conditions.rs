@@ -2,7 +2,9 @@
 
 use crate::pack::*;
 use dhole_model::MessageKind;
-use dhole_protocol::{AbortReason, Command, ConditionId, Event, LockId, Message, ProtocolError};
+use dhole_protocol::{
+    AbortReason, Command, ConditionId, Event, LockId, Message, ProtocolError, RegionCommand,
+};
 
 const CONDITION: ConditionId = ConditionId {
     lock: LockId(1),
@@ -47,7 +49,10 @@ fn a_woken_node_sees_what_the_notifier_wrote_and_holds_the_lock() {
     pack.run(0, notify(CONDITION, false));
     assert!(!woken(&pack, 2), "the notifier holds the lock");
     pack.run(0, release(1));
-    assert!(woken(&pack, 2) && pack.done[2].contains(&Command::Invalidate(OBJECT)));
+    assert!(
+        woken(&pack, 2)
+            && pack.done[2].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT)))
+    );
     pack.run(2, release(1));
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Coherence, Elements, Oid};
 use dhole_protocol::{
-    ArrayCommand, ArrayEvent, Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite,
+    ArrayEvent, Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite, RegionCommand,
     UnreadElements,
 };
 
@@ -197,7 +197,7 @@ fn a_node_still_knows_after_one_barrier_where_it_wrote_before() {
 
 #[test]
 fn where_all_races_are_found_no_write_of_elements_goes_unannounced() {
-    let clean = Command::Array(ArrayCommand::MakeClean(part(0..10)));
+    let clean = Command::Array(RegionCommand::MakeClean(part(0..10)));
     for (races, times) in [(Races::Warn, 1), (Races::WarnAll, 4), (Races::Fail, 4)] {
         let (mut pack, mut cleaned) = (finding(races, 2), 0);
         for _ in 0..4 {

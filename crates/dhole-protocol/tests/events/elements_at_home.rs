@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid};
 use dhole_protocol::{
-    ArrayCommand, ArrayEvent, Command, Event, FlushedElements, Message, Protocol, Race, Raced,
-    Races, RacingWrite, UnreadElements, WorkerIs,
+    ArrayEvent, Command, Event, Flush, Flushed, Message, Protocol, Race, Raced, Races, RacingWrite,
+    RegionCommand, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
@@ -152,7 +152,7 @@ fn a_flush_of_elements_says_when_only_where_races_are_looked_for() {
             .in_flight
             .iter()
             .find_map(|(_, _, message)| match message {
-                Message::FlushElements { at, .. } => Some(at.is_some()),
+                Message::FlushElements(Flush { at, .. }) => Some(at.is_some()),
                 _ => None,
             });
         assert_eq!(at, Some(says));
@@ -168,18 +168,18 @@ fn flushes_that_make_no_sense_are_refused() {
     write(&mut pack, 1, 0..10, 10);
     pack.begin(1, Event::Flush);
     let (_, _, flush) = pack.in_flight.pop_back().expect("a flush");
-    let Message::FlushElements { flushed, at, .. } = flush.clone() else {
+    let Message::FlushElements(Flush { flushed, at, .. }) = flush.clone() else {
         panic!("{flush:?}")
     };
-    let more = FlushedElements {
-        elements: part(20..21),
+    let more = Flushed {
+        region: part(20..21),
         bytes: 8,
     };
-    let unsaid = Message::FlushElements {
+    let unsaid = Message::FlushElements(Flush {
         number: 1,
         flushed: flushed.iter().copied().chain([more]).collect(),
         at,
-    };
+    });
     let error = pack.refuse(0, from(1, unsaid)).to_string();
     assert!(error.contains("where it was written"), "{error}");
     pack.begin(0, from(1, flush.clone()));
@@ -205,7 +205,7 @@ fn drops(pack: &mut Pack, node: usize) -> Vec<Elements> {
     pack.done[node].clear();
     pack.barrier();
     let dropped = |command: &Command| match command {
-        Command::Array(ArrayCommand::Invalidate(elements)) => Some(*elements),
+        Command::Array(RegionCommand::Invalidate(elements)) => Some(*elements),
         _ => None,
     };
     pack.done[node].iter().filter_map(dropped).collect()
@@ -279,7 +279,7 @@ fn what_is_outdated_before_it_comes_is_not_kept() {
     pack.begin(1, miss(10..20));
     pack.deliver_next();
     let (_, _, reply) = pack.in_flight.pop_back().expect("a reply");
-    assert!(matches!(reply, Message::ElementsReply { keep: true, .. }));
+    assert!(matches!(reply, Message::ElementsReply(ref reply) if reply.keep));
     flush(&mut pack, 0, 12..13, 5);
     pack.begin(1, from(0, reply));
     assert_eq!(drops(&mut pack, 1), [part(10..20)]);

@@ -4,7 +4,9 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, from_pre_image, miss, n, release, site};
 use dhole_model::{CHUNK, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Fetch, Follow, Message, Protocol, Races, Wanted, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Fetch, Follow, Message, Protocol, Races, RegionCommand, Wanted, WorkerIs,
+};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -69,7 +71,7 @@ fn where_races_are_looked_for_it_is_announced_twice() {
 fn a_fetch_that_is_refused_leaves_it_writable() {
     let mut pack = exclusive();
     let need = Version::default();
-    let wanted = [OBJECT, OBJECT.plus(1)].map(|oid| Wanted { oid, need });
+    let wanted = [OBJECT, OBJECT.plus(1)].map(|oid| Wanted { region: oid, need });
     let wanted = wanted.into_iter().collect();
     let (round, beside) = (1, 0);
     let fetch = Message::Fetch(Fetch {
@@ -146,7 +148,7 @@ fn an_asker_that_writes_it_next_keeps_its_write() {
     pack.barrier();
     assert_eq!(pack.done[0], [Command::Done], "node 0 wrote last");
     assert!(
-        pack.done[1].contains(&Command::Invalidate(OBJECT)),
+        pack.done[1].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))),
         "the older copy is node 1's"
     );
 }
@@ -164,7 +166,10 @@ fn after_a_reply_the_next_write_is_announced() {
             site: site(3),
         },
     );
-    assert!(matches!(done[..], [Command::MakeWritable { .. }]));
+    assert!(matches!(
+        done[..],
+        [Command::Objects(RegionCommand::MakeWritable { .. })]
+    ));
     let done = pack.begin(0, acquire(0));
     assert!(done.contains(&Command::IntervalEnded));
 }
@@ -193,7 +198,10 @@ fn a_reply_during_a_wait_leaves_nothing_unfinished() {
     pack.settle();
     assert_eq!(
         pack.done[0].last_chunk(),
-        Some(&[Command::Invalidate(OBJECT), Command::Done]),
+        Some(&[
+            Command::Objects(RegionCommand::Invalidate(OBJECT)),
+            Command::Done
+        ]),
         "node 1 wrote last"
     );
     pack.begin(0, acquire(1));
@@ -214,7 +222,7 @@ fn a_newer_write_of_another_node_ends_it() {
     pack.write(1, OBJECT);
     pack.run(1, release(0));
     pack.pass(0, 0);
-    assert!(pack.done[0].contains(&Command::Invalidate(OBJECT)));
+    assert!(pack.done[0].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
     pack.run(0, miss(OBJECT, 0));
     assert!(matches!(
         pack.local(
@@ -224,7 +232,7 @@ fn a_newer_write_of_another_node_ends_it() {
                 site: site(3)
             }
         )[..],
-        [Command::MakeWritable { .. }]
+        [Command::Objects(RegionCommand::MakeWritable { .. })]
     ));
 }
 
@@ -236,7 +244,9 @@ fn written(first: Oid, count: u32) -> Pack {
     pack.local(0, acquire(0));
     range.iter().for_each(|oid| pack.write(0, oid));
     let done = pack.local(0, release(0));
-    let clean = done.iter().filter(|c| matches!(c, Command::MakeClean(_)));
+    let clean = done
+        .iter()
+        .filter(|c| matches!(c, Command::Objects(RegionCommand::MakeClean(_))));
     assert_eq!(clean.count(), count as usize);
     pack
 }
@@ -247,7 +257,13 @@ fn made(pack: &mut Pack, oid: Oid) -> u64 {
     let made = pack.local(0, Event::WriteFault { oid, site });
     for (command, oid) in made.iter().zip((oid.0..).map(Oid)) {
         let pre_image = false;
-        assert_eq!(*command, Command::MakeWritable { oid, pre_image });
+        assert_eq!(
+            *command,
+            Command::Objects(RegionCommand::MakeWritable {
+                region: oid,
+                pre_image
+            })
+        );
     }
     made.len() as u64
 }

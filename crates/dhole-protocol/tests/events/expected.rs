@@ -2,7 +2,7 @@
 //! expected to write next, and what it did not write of that is not announced.
 
 use dhole_model::{Coherence, Oid, OidRange};
-use dhole_protocol::{Command, Event, Protocol, Races, WorkerIs};
+use dhole_protocol::{Command, Event, Protocol, Races, RegionCommand, WorkerIs};
 
 use crate::pack::{Pack, acquire, allocated, from, from_pre_image, miss, n, release, site};
 
@@ -40,7 +40,10 @@ fn fault_keeping(pack: &mut Pack, place: u64) -> Vec<(u64, bool)> {
     let (oid, site) = (at(place), site(3));
     let made = pack.local(0, Event::WriteFault { oid, site });
     let (first, ahead) = made.split_first().expect("it becomes writable");
-    assert!(matches!(first, Command::MakeWritable { oid: made, .. } if *made == oid));
+    let Command::Objects(RegionCommand::MakeWritable { region, .. }) = first else {
+        panic!("{first:?}")
+    };
+    assert_eq!(*region, oid);
     let ahead = ahead.iter().map(|command| match command {
         Command::ExpectWrite { oid, pre_image } => (oid.0 - FIRST.0, *pre_image),
         other => panic!("{other:?}"),
@@ -52,7 +55,9 @@ fn fault_keeping(pack: &mut Pack, place: u64) -> Vec<(u64, bool)> {
 /// objects it announces.
 fn announced(pack: &mut Pack, unwritten: &[u64]) -> usize {
     let unwritten: Vec<Oid> = unwritten.iter().map(|place| at(*place)).collect();
-    let clean = unwritten.iter().map(|oid| Command::MakeClean(*oid));
+    let clean = unwritten
+        .iter()
+        .map(|oid| Command::Objects(RegionCommand::MakeClean(*oid)));
     let clean: Vec<Command> = clean.collect();
     assert_eq!(pack.local(0, Event::Unwritten(unwritten)), clean);
     pack.run(0, acquire(1));
@@ -61,7 +66,8 @@ fn announced(pack: &mut Pack, unwritten: &[u64]) -> usize {
     pack.run(1, acquire(1));
     pack.run(1, release(1));
     let lost = pack.done[1].iter();
-    let lost = lost.filter(|command| matches!(command, Command::Invalidate(_)));
+    let lost =
+        lost.filter(|command| matches!(command, Command::Objects(RegionCommand::Invalidate(_))));
     lost.count()
 }
 

@@ -2,7 +2,9 @@
 
 use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, OidRange};
-use dhole_protocol::{Command, Event, Flushed, Message, ProtocolError, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Flush, Flushed, Message, ProtocolError, RegionCommand, WorkerIs,
+};
 
 /// A pack whose node 0 is home of an object that node 1 has fetched and written.
 fn written() -> Pack {
@@ -22,10 +24,10 @@ fn written() -> Pack {
     let pre_image = true;
     assert_eq!(
         made,
-        [Command::MakeWritable {
-            oid: OBJECT,
+        [Command::Objects(RegionCommand::MakeWritable {
+            region: OBJECT,
             pre_image
-        }],
+        })],
         "a twin"
     );
     assert!(pack.nodes[1].has_unflushed());
@@ -34,14 +36,14 @@ fn written() -> Pack {
 
 fn flush(number: u32) -> Message {
     let flushed = [Flushed {
-        oid: OBJECT,
+        region: OBJECT,
         bytes: 0,
     }];
-    Message::Flush {
+    Message::Flush(Flush {
         number,
         flushed: flushed.into_iter().collect(),
         at: None,
-    }
+    })
 }
 
 #[test]
@@ -49,22 +51,25 @@ fn a_flush_is_over_when_its_home_has_merged_it() {
     let mut pack = written();
     let begun = pack.begin(1, Event::Flush);
     let [
-        Command::Flush {
+        Command::Objects(RegionCommand::Flush {
             to,
             number,
-            ref objects,
+            ref regions,
             ref at,
-        },
-        Command::MakeClean(OBJECT),
+        }),
+        Command::Objects(RegionCommand::MakeClean(OBJECT)),
     ] = begun[..]
     else {
         panic!("{begun:?}")
     };
-    assert_eq!((to, &objects[..]), (n(0), &[OBJECT][..]));
+    assert_eq!((to, &regions[..]), (n(0), &[OBJECT][..]));
     assert_eq!(*at, None, "no races are looked for");
     let done = pack.begin(0, from(1, flush(number)));
     assert!(
-        matches!(done[..], [Command::Merge { held: false, .. }]),
+        matches!(
+            done[..],
+            [Command::Objects(RegionCommand::Merge { held: false, .. })]
+        ),
         "{done:?}"
     );
     assert_eq!(
@@ -81,7 +86,13 @@ fn a_home_whose_worker_may_hold_references_merges_at_its_next_call() {
     for worker in [WorkerIs::Computing, WorkerIs::Sharing] {
         let mut pack = written();
         let held = pack.step(0, from(1, flush(1)), worker).unwrap();
-        assert_eq!(held, [Command::Hold { from: n(1) }, Command::Deferred]);
+        assert_eq!(
+            held,
+            [
+                Command::Objects(RegionCommand::Hold { from: n(1) }),
+                Command::Deferred
+            ]
+        );
         assert!(
             pack.nodes[0].has_deferred() && pack.in_flight.is_empty(),
             "no acknowledgement"
@@ -89,7 +100,10 @@ fn a_home_whose_worker_may_hold_references_merges_at_its_next_call() {
         assert_eq!(pack.step(0, Event::Serve, WorkerIs::Sharing).unwrap(), []);
         let served = pack.step(0, Event::Serve, WorkerIs::InCall).unwrap();
         assert!(
-            matches!(served[..], [Command::Merge { held: true, .. }]),
+            matches!(
+                served[..],
+                [Command::Objects(RegionCommand::Merge { held: true, .. })]
+            ),
             "{served:?}"
         );
         let (_, _, ack) = pack.in_flight.pop_front().unwrap();
@@ -128,13 +142,19 @@ fn home_writes_in_place_and_sends_nothing() {
     let pre_image = false;
     assert_eq!(
         made,
-        [Command::MakeWritable {
-            oid: OBJECT,
+        [Command::Objects(RegionCommand::MakeWritable {
+            region: OBJECT,
             pre_image
-        }]
+        })]
     );
     let flushed = pack.local(0, Event::Flush);
-    assert_eq!(flushed, [Command::MakeClean(OBJECT), Command::Done]);
+    assert_eq!(
+        flushed,
+        [
+            Command::Objects(RegionCommand::MakeClean(OBJECT)),
+            Command::Done
+        ]
+    );
 }
 
 #[test]
@@ -142,8 +162,8 @@ fn copies_elsewhere_are_dropped_at_an_acquire_and_the_homes_stays() {
     let mut pack = written();
     pack.run(1, Event::Flush);
     pack.barrier();
-    assert!(pack.done[1].contains(&Command::Invalidate(OBJECT)));
-    assert!(!pack.done[0].contains(&Command::Invalidate(OBJECT)));
+    assert!(pack.done[1].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
+    assert!(!pack.done[0].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
     let before = pack.in_flight.len();
     pack.begin(1, crate::pack::miss_under(OBJECT, 0, Coherence::Home));
     assert_eq!(pack.in_flight.len(), before + 1, "it asks its home again");

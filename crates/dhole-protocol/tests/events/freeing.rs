@@ -3,7 +3,7 @@
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release, site};
 use dhole_model::{Oid, OidRange};
 use dhole_protocol::{
-    Command, Event, Freed, Message, Protocol, ProtocolError, Races, Unread, WorkerIs,
+    Command, Event, Freed, Message, Protocol, ProtocolError, Races, RegionCommand, Unread, WorkerIs,
 };
 
 fn free(oid: Oid) -> Event {
@@ -27,7 +27,7 @@ fn a_freed_object_is_an_error_here_at_once_and_elsewhere_once_it_is_heard_of() {
     pack.run(1, miss(OBJECT, 0));
     assert_eq!(
         pack.local(0, free(OBJECT)),
-        [Command::Free(OidRange::one(OBJECT))]
+        [Command::Objects(RegionCommand::Free(OidRange::one(OBJECT)))]
     );
     let (oid, by, at) = (OBJECT, Some(n(0)), Some(site(7)));
     let freed = |at| ProtocolError::Freed(Freed { oid, by, at });
@@ -35,7 +35,11 @@ fn a_freed_object_is_an_error_here_at_once_and_elsewhere_once_it_is_heard_of() {
     assert_eq!(error(&mut pack, 0, free(OBJECT)), freed(at), "freed twice");
     pack.done[1].clear();
     pack.barrier();
-    assert!(pack.done[1].contains(&Command::Free(OidRange::one(OBJECT))));
+    assert!(
+        pack.done[1].contains(&Command::Objects(RegionCommand::Free(OidRange::one(
+            OBJECT
+        ))))
+    );
     assert_eq!(error(&mut pack, 1, miss(OBJECT, 0)), freed(None));
     assert_eq!(
         error(&mut pack, 1, free(OBJECT)),
@@ -87,7 +91,13 @@ fn of_a_round_in_which_something_is_gone_the_rest_is_awaited() {
         .collect();
     let done = pack.run(2, Event::ReadMisses(unread));
     assert!(
-        matches!(done[..], [Command::Install(_), Command::Gone(_)]),
+        matches!(
+            done[..],
+            [
+                Command::Objects(RegionCommand::Install(_)),
+                Command::Gone(_)
+            ]
+        ),
         "{done:?}"
     );
 }

@@ -2,7 +2,7 @@
 //! it waited for may still come, and nothing of what it sees may change.
 
 use crate::pack::{OBJECT, Pack, acquire, arrive, miss, n, release, site};
-use dhole_protocol::{Command, Event, RwLockId, SyncObject};
+use dhole_protocol::{Command, Event, RegionCommand, RwLockId, SyncObject};
 
 /// Two nodes that have a copy of an object.
 fn written() -> Pack {
@@ -28,7 +28,13 @@ fn given(wait: impl Fn(&mut Pack), give: impl Fn(&mut Pack), gives_up: bool) -> 
 #[track_caller]
 fn nothing_comes_once_it_is_given_up(wait: impl Fn(&mut Pack), give: impl Fn(&mut Pack)) {
     let awaited = given(&wait, &give, false);
-    assert_eq!(awaited, [Command::Invalidate(OBJECT), Command::Done]);
+    assert_eq!(
+        awaited,
+        [
+            Command::Objects(RegionCommand::Invalidate(OBJECT)),
+            Command::Done
+        ]
+    );
     assert_eq!(given(&wait, &give, true), []);
 }
 

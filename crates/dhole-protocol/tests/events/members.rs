@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dhole_model::{Coherence, Elements, MessageKind, NodeId, Oid, OidRange, Version};
 use dhole_protocol::{
-    ArrayBlocks, ArrayCommand, ArrayEvent, Attached, BlockAccess, BlockEvent, CoherenceProtocol,
-    Command, Context, Event, Message, Needs, ProtocolError, WorkerIs,
+    ArrayBlocks, ArrayEvent, Attached, BlockAccess, BlockEvent, CoherenceProtocol, Command,
+    Context, Event, Message, Needs, ProtocolError, RegionCommand, WorkerIs,
 };
 use serde::{Deserialize, Serialize};
 
@@ -150,15 +150,27 @@ fn written(oid: Oid) -> Event {
 fn a_miss_moves_the_object_and_its_bytes_go_behind_the_message() {
     let mut pack = pack(2);
     let done = pack.run(1, miss_under(OBJECT, 0, Moving::coherence()));
-    let came = |command: &Command| matches!(command, Command::Install(sent) if sent.oid == OBJECT);
+    let came = |command: &Command| match command {
+        Command::Objects(RegionCommand::Install(sent)) => sent.region == OBJECT,
+        _ => false,
+    };
     assert!(matches!(&done[..], [installed, Command::Done] if came(installed)));
-    assert_eq!(pack.done[0], [Command::Invalidate(OBJECT)]);
+    assert_eq!(
+        pack.done[0],
+        [Command::Objects(RegionCommand::Invalidate(OBJECT))]
+    );
     assert_eq!(pack.messages(), 2);
     let done = pack.local(1, written(OBJECT));
     let (oid, pre_image) = (OBJECT, false);
     assert_eq!(
         done,
-        [Command::MakeWritable { oid, pre_image }, Command::Done]
+        [
+            Command::Objects(RegionCommand::MakeWritable {
+                region: oid,
+                pre_image
+            }),
+            Command::Done
+        ]
     );
 }
 
@@ -177,7 +189,7 @@ fn a_message_that_is_deferred_is_taken_again_at_the_next_call() {
     assert!(pack.nodes[0].has_deferred() && !pack.nodes[0].is_quiescent());
     let from = n(1);
     let done = pack.begin(0, Event::DeliverAgain { from, message });
-    assert_eq!(done, [Command::Invalidate(OBJECT)]);
+    assert_eq!(done, [Command::Objects(RegionCommand::Invalidate(OBJECT))]);
     assert!(!pack.nodes[0].has_deferred());
     pack.settle();
     assert_eq!(pack.done[1].last(), Some(&Command::Done));
@@ -343,15 +355,18 @@ fn a_block_of_an_array_moves_as_an_object_does() {
     let done = pack.run(1, reads(1));
     let block = Elements::new(BLOCKS.array, 2..4);
     let came = |command: &Command| match command {
-        Command::Array(ArrayCommand::Install(sent)) => sent.elements == block,
+        Command::Array(RegionCommand::Install(sent)) => sent.region == block,
         _ => false,
     };
     assert!(matches!(&done[..], [installed, Command::Done] if came(installed)));
-    let invalidated = Command::Array(ArrayCommand::Invalidate(block));
+    let invalidated = Command::Array(RegionCommand::Invalidate(block));
     assert_eq!(pack.done[0], [invalidated]);
     let part = Elements::new(BLOCKS.array, 3..4);
     let done = pack.local(1, on_blocks(None, BlockAccess::Write(part)));
-    let writable = Command::Array(ArrayCommand::MakeWritable(part));
+    let writable = Command::Array(RegionCommand::MakeWritable {
+        region: part,
+        pre_image: false,
+    });
     assert_eq!(
         done,
         [writable, Command::Done],
@@ -381,7 +396,7 @@ fn a_block_stays_while_its_call_waits_for_another_one() {
     );
     let done = pack.begin(1, Event::DeliverAgain { from, message });
     let first = Elements::new(BLOCKS.array, 0..2);
-    assert_eq!(done, [Command::Array(ArrayCommand::Invalidate(first))]);
+    assert_eq!(done, [Command::Array(RegionCommand::Invalidate(first))]);
     pack.settle();
     assert_eq!(pack.done[0].last(), Some(&Command::Done));
 }

@@ -47,13 +47,13 @@ fn tampered(message: &Message, how: u64) -> Message {
         }) => match how % 4 {
             0 => *round += 1,
             1 => *beside = 1,
-            2 => wanted[0].oid = oid(how % 7),
+            2 => wanted[0].region = oid(how % 7),
             _ => other(&mut wanted[0].need),
         },
         Message::FetchReply(FetchReply { round, sent, keep }) => match how % 4 {
             0 => *round += 1,
             1 => *keep = !*keep,
-            2 => sent[0].oid = oid(how % 7),
+            2 => sent[0].region = oid(how % 7),
             _ => other(&mut sent[0].version),
         },
         _ => {}

@@ -1,7 +1,7 @@
 //! Write notices told as the difference against those of an earlier interval.
 
 use dhole_model::{Oid, OidRange};
-use dhole_protocol::{LogLimits, Message, Reach};
+use dhole_protocol::{LogLimits, Message, Reach, RegionCommand};
 
 use crate::pack::{Pack, acquire, allocated, from, miss, release};
 
@@ -46,9 +46,12 @@ fn hear(pack: &mut Pack, node: usize) -> (u64, usize) {
         bytes += message.notice_bytes();
         pack.deliver_next();
     }
-    let lost = pack.done[node]
-        .iter()
-        .filter(|command| matches!(command, dhole_protocol::Command::Invalidate(_)));
+    let lost = pack.done[node].iter().filter(|command| {
+        matches!(
+            command,
+            dhole_protocol::Command::Objects(RegionCommand::Invalidate(_))
+        )
+    });
     let lost = lost.count();
     pack.run(node, release(1));
     (bytes, lost)

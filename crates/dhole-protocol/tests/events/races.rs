@@ -2,7 +2,9 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, arrive, from, miss, n, release, site};
 use dhole_model::{CallSite, Oid, OidRange};
-use dhole_protocol::{Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite};
+use dhole_protocol::{
+    Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite, RegionCommand,
+};
 
 /// A pack that looks for races, whose nodes all have a copy of the object.
 fn finding(races: Races, nodes: usize) -> Pack {
@@ -70,7 +72,7 @@ fn a_write_after_an_acquire_does_not_race_with_what_came_before_the_release() {
     for round in 0..4 {
         let node = round % 2;
         pack.run(node, acquire(0));
-        if pack.done[node].contains(&Command::Invalidate(OBJECT)) {
+        if pack.done[node].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))) {
             pack.run(node, miss(OBJECT, 0));
         }
         write(&mut pack, node, 10);
@@ -190,7 +192,7 @@ fn where_races_are_errors_no_write_goes_unannounced() {
     for _ in 0..3 {
         write(&mut pack, 0, 10);
         let done = pack.begin(0, arrive());
-        assert!(done.contains(&Command::MakeClean(OBJECT)));
+        assert!(done.contains(&Command::Objects(RegionCommand::MakeClean(OBJECT))));
         pack.begin(1, arrive());
         pack.settle();
     }

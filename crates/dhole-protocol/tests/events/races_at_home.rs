@@ -2,7 +2,9 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated_under, from, miss_under, n, release, site};
 use dhole_model::{Coherence, OidRange};
-use dhole_protocol::{Changed, Command, Event, Flushed, Message, Protocol, Race, Races};
+use dhole_protocol::{
+    Changed, Command, Event, Flush, Flushed, Message, Protocol, Race, Races, RegionCommand,
+};
 
 /// Node 0 is home of an object that the others have a copy of.
 fn finding(races: Races) -> Pack {
@@ -31,7 +33,7 @@ fn write(pack: &mut Pack, node: usize, line: u32, leaf: u64) -> Vec<Race> {
                 let changed = Changed { oid, by, site };
                 pack.nodes[0].changed_at_home(changed, leaf, None, &mut found);
             }
-            Command::Flush { at: Some(at), .. } => {
+            Command::Objects(RegionCommand::Flush { at: Some(at), .. }) => {
                 let (oid, by, site) = (OBJECT, n(node), at.sites[0]);
                 let (leaf, time) = (std::iter::once(leaf..leaf + 8), Some(&at.time));
                 let changed = Changed { oid, by, site };
@@ -114,7 +116,13 @@ fn a_home_keeps_a_twin_of_what_others_have_had() {
         let site = site(1);
         let made = pack.local(0, Event::WriteFault { oid, site });
         let pre_image = twin;
-        assert_eq!(made, [Command::MakeWritable { oid, pre_image }]);
+        assert_eq!(
+            made,
+            [Command::Objects(RegionCommand::MakeWritable {
+                region: oid,
+                pre_image
+            })]
+        );
     }
 }
 
@@ -129,21 +137,21 @@ fn a_flush_of_an_interval_that_is_over_is_refused() {
     };
     pack.local(1, fault);
     for command in pack.begin(1, Event::Flush) {
-        if let Command::Flush { at: Some(new), .. } = command {
+        if let Command::Objects(RegionCommand::Flush { at: Some(new), .. }) = command {
             at = Some(new);
         }
     }
     pack.settle();
     pack.barrier();
     let flushed = [Flushed {
-        oid: OBJECT,
+        region: OBJECT,
         bytes: 0,
     }];
-    let again = Message::Flush {
+    let again = Message::Flush(Flush {
         number: 9,
         flushed: flushed.into_iter().collect(),
         at,
-    };
+    });
     let error = pack.refuse(0, from(1, again)).to_string();
     assert!(error.contains("has ended"), "{error}");
 }

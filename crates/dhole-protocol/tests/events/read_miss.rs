@@ -2,7 +2,9 @@
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, n, release};
 use dhole_model::{Coherence, NodeId, Oid, Version};
-use dhole_protocol::{Command, Event, Fetch, FetchReply, Message, Sent, Unread, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Fetch, FetchReply, Message, RegionCommand, Sent, Unread, WorkerIs,
+};
 
 fn version(lamport: u64, node: usize) -> Version {
     Version {
@@ -12,7 +14,13 @@ fn version(lamport: u64, node: usize) -> Version {
 }
 
 fn installed(oid: Oid, version: Version) -> Vec<Command> {
-    vec![Command::Install(Sent { oid, version }), Command::Done]
+    vec![
+        Command::Objects(RegionCommand::Install(Sent {
+            region: oid,
+            version,
+        })),
+        Command::Done,
+    ]
 }
 
 /// A read of an object that is all zeros until somebody writes it.
@@ -54,7 +62,8 @@ fn a_copy_stays_valid_while_nobody_writes() {
     let mut pack = Pack::with_object(2);
     pack.run(1, miss(OBJECT, 0));
     pack.barrier();
-    let invalid = |command: &Command| matches!(command, Command::Invalidate(_));
+    let invalid =
+        |command: &Command| matches!(command, Command::Objects(RegionCommand::Invalidate(_)));
     assert!(!pack.done.iter().flatten().any(invalid));
 }
 
@@ -64,7 +73,10 @@ fn zeros_that_nobody_wrote_are_made_here() {
     let zeros = zeros();
     assert_eq!(
         pack.local(1, zeros),
-        [Command::ZeroFill(Oid(70)), Command::Done]
+        [
+            Command::Objects(RegionCommand::ZeroFill(Oid(70))),
+            Command::Done
+        ]
     );
 }
 
@@ -86,7 +98,7 @@ fn the_zeros_of_a_reader_become_invalid_when_somebody_wrote_them() {
     pack.local(1, zeros);
     pack.write(1, Oid(70));
     pack.barrier();
-    assert!(pack.done[0].contains(&Command::Invalidate(Oid(70))));
+    assert!(pack.done[0].contains(&Command::Objects(RegionCommand::Invalidate(Oid(70)))));
 }
 
 #[test]
@@ -116,7 +128,12 @@ fn a_reply_of_another_object_or_an_older_version_is_refused() {
             Message::FetchReply(FetchReply {
                 keep: false,
                 round,
-                sent: [Sent { oid, version }].into_iter().collect(),
+                sent: [Sent {
+                    region: oid,
+                    version,
+                }]
+                .into_iter()
+                .collect(),
             }),
         )
     };
@@ -165,7 +182,7 @@ fn a_writer_answers_for_its_version_after_its_copy_became_invalid() {
     pack.write(1, OBJECT);
     pack.run(1, release(0));
     pack.pass(0, 0);
-    assert!(pack.done[0].contains(&Command::Invalidate(OBJECT)));
+    assert!(pack.done[0].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
     pack.in_flight.push_back(late);
     pack.settle();
     assert!(pack.done[2].ends_with(&installed(OBJECT, version(1, 0))));

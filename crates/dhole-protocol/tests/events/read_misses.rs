@@ -2,7 +2,9 @@
 
 use crate::pack::{Pack, from, n};
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Fetch, FetchReply, Message, Sent, Unread, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Fetch, FetchReply, Message, RegionCommand, Sent, Unread, WorkerIs,
+};
 
 /// Objects 64 and 65 of node 0 and 128 of node 1, in a pack of three nodes.
 fn pack() -> Pack {
@@ -30,7 +32,7 @@ fn misses(oids: &[u64]) -> Event {
 fn first(oid: u64) -> Sent {
     let node = unread(oid).creator;
     Sent {
-        oid: Oid(oid),
+        region: Oid(oid),
         version: Version { lamport: 0, node },
     }
 }
@@ -39,10 +41,14 @@ fn first(oid: u64) -> Sent {
 fn each_node_is_asked_once_and_at_once() {
     let mut pack = pack();
     let begun = pack.begin(2, misses(&[65, 128, 200, 64, 65]));
-    assert_eq!(begun, [Command::ZeroFill(Oid(200))], "nobody need be asked");
+    assert_eq!(
+        begun,
+        [Command::Objects(RegionCommand::ZeroFill(Oid(200)))],
+        "nobody need be asked"
+    );
     assert_eq!(pack.in_flight.len(), 2);
     pack.settle();
-    let [a, b, c] = [64, 65, 128].map(|oid| Command::Install(first(oid)));
+    let [a, b, c] = [64, 65, 128].map(|oid| Command::Objects(RegionCommand::Install(first(oid))));
     assert_eq!(pack.done[2], [a, b, c, Command::Done], "when all has come");
     assert_eq!(pack.messages(), 4);
     assert_eq!(pack.local(2, misses(&[64, 128])), [Command::Done]);
@@ -56,7 +62,7 @@ fn the_order_of_replies_does_not_matter_and_each_counts_once() {
     pack.deliver_next();
     let (_, _, of_zero) = pack.in_flight[0].clone();
     let (_, _, of_one) = pack.in_flight[1].clone();
-    let install = |oid| Command::Install(first(oid));
+    let install = |oid| Command::Objects(RegionCommand::Install(first(oid)));
     assert_eq!(pack.local(2, from(1, of_one.clone())), [install(128)]);
     assert_eq!(pack.local(2, from(1, of_one)), [], "twice is once");
     assert_eq!(
@@ -95,7 +101,10 @@ fn what_came_another_way_meanwhile_is_skipped() {
     pack.begin(2, misses(&[64, 65]));
     pack.local(2, crate::pack::allocated(OidRange::one(Oid(64))));
     pack.settle();
-    let [a, b] = [Command::Skip(first(64)), Command::Install(first(65))];
+    let [a, b] = [
+        Command::Objects(RegionCommand::Skip(first(64))),
+        Command::Objects(RegionCommand::Install(first(65))),
+    ];
     assert_eq!(pack.done[2], [a, b, Command::Done]);
 }
 

@@ -1,7 +1,7 @@
 //! `Event::Release`: who gets the lock next.
 
 use crate::pack::{OBJECT, Pack, acquire, n, release};
-use dhole_protocol::{Command, LockId, Message, ProtocolError};
+use dhole_protocol::{Command, LockId, Message, ProtocolError, RegionCommand};
 
 #[test]
 fn a_lock_that_nobody_wants_stays_here() {
@@ -18,7 +18,10 @@ fn a_lock_that_somebody_wants_goes_there_with_what_was_written() {
     pack.write(0, OBJECT);
     assert_eq!(
         pack.begin(0, release(0)),
-        [Command::MakeClean(OBJECT), Command::IntervalEnded]
+        [
+            Command::Objects(RegionCommand::MakeClean(OBJECT)),
+            Command::IntervalEnded
+        ]
     );
     let (_, to, Message::LockGrant { news, .. }) = &pack.in_flight[0] else {
         panic!("a grant")

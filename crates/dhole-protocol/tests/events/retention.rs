@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, allocated_under, from, miss_under, site};
 use dhole_model::{Coherence, MessageKind, OidRange};
-use dhole_protocol::{Command, Event, FetchReply, Message};
+use dhole_protocol::{Command, Event, FetchReply, Message, RegionCommand};
 
 /// A pack whose node 0 is home of an object.
 fn pack() -> Pack {
@@ -35,7 +35,7 @@ fn kept() -> Pack {
 fn drops(pack: &mut Pack, node: usize) -> bool {
     pack.done[node].clear();
     pack.barrier();
-    pack.done[node].contains(&Command::Invalidate(OBJECT))
+    pack.done[node].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT)))
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn what_nobody_has_had_stays_writable_at_home() {
     assert!(!pack.nodes[0].has_unflushed());
     let served = pack.run(1, miss_under(OBJECT, 0, Coherence::Home));
     assert!(served.contains(&Command::Done));
-    assert!(pack.done[0].contains(&Command::MakeClean(OBJECT)));
+    assert!(pack.done[0].contains(&Command::Objects(RegionCommand::MakeClean(OBJECT))));
     let pre_image = false;
-    let made = Command::MakeWritable {
-        oid: OBJECT,
+    let made = Command::Objects(RegionCommand::MakeWritable {
+        region: OBJECT,
         pre_image,
-    };
+    });
     assert_eq!(pack.local(0, fault), [made], "no races are looked for");
 }

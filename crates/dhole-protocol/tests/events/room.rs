@@ -151,7 +151,7 @@ fn a_question_for_what_nobody_has_leaves_no_trace() {
     let before = node.clone();
     for oid in (1..1000).map(|chunk| Oid(chunk * CHUNK)) {
         let wanted = dhole_protocol::Wanted {
-            oid,
+            region: oid,
             need: dhole_model::Version {
                 lamport: 0,
                 node: n(0),
@@ -179,11 +179,11 @@ fn what_comes_along_with_a_reply_is_left_where_much_is_kept() {
         panic!("{question:?}");
     };
     let asked = Sent {
-        oid: OBJECT,
+        region: OBJECT,
         version: wanted[0].need,
     };
     let along = (1..=MOST_ALONG as u64).map(|chunk| Sent {
-        oid: Oid((500 + chunk) * CHUNK),
+        region: Oid((500 + chunk) * CHUNK),
         ..asked
     });
     let sent = [asked].into_iter().chain(along).collect();

@@ -5,7 +5,8 @@ use crate::pack::*;
 use dhole_model::{CallSite, MessageKind, Oid, OidRange, PageId, VectorTime};
 use dhole_protocol::{
     BarrierId, BarrierRound, CollectiveKind, Command, Event, LockId, LogLimits, Message, PageEvent,
-    Protocol, ProtocolError, Races, SemaphoreId, SyncObject, Waiter, WaitingFor, WorkerIs,
+    Protocol, ProtocolError, Races, RegionCommand, SemaphoreId, SyncObject, Waiter, WaitingFor,
+    WorkerIs,
 };
 
 /// An object that node 1 allocates.
@@ -238,7 +239,8 @@ fn news_of_whichever_node_is_heard_by_all_in_whatever_order() {
                 let place = random.below(pack.in_flight.len());
                 deliver(&mut pack, place);
             }
-            let told = pack.done[reader].contains(&Command::Invalidate(OBJECT));
+            let told =
+                pack.done[reader].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT)));
             assert_eq!(told, writer != reader, "{nodes} nodes, seed {seed}");
             assert!((0..nodes).all(|node| passed(&mut pack, node)));
         }
@@ -323,11 +325,13 @@ fn what_is_done_while_the_program_waits_in_rounds_is_told_once() {
                     pack.done[node].extend(done);
                 }
                 pack.settle();
-                let told = pack.done[1 - waits].contains(&Command::Invalidate(mine));
+                let told = pack.done[1 - waits]
+                    .contains(&Command::Objects(RegionCommand::Invalidate(mine)));
                 assert_eq!(told, others_write);
                 assert!((0..nodes).all(|node| passed(&mut pack, node)));
                 pack.barrier();
-                let then = pack.done[1 - waits].contains(&Command::Invalidate(mine));
+                let then = pack.done[1 - waits]
+                    .contains(&Command::Objects(RegionCommand::Invalidate(mine)));
                 assert_eq!(then, !others_write);
                 assert!((0..nodes).all(|node| passed(&mut pack, node)));
             }
@@ -351,7 +355,7 @@ fn a_release_while_the_program_waits_in_rounds_is_not_forgotten() {
             assert!(pack.nodes.iter().all(|node| node.wait().is_none()));
             done.extend(pack.run(second, Event::Enter { sync_object, site }));
             done.append(&mut pack.done[second]);
-            let told = done.contains(&Command::Invalidate(OBJECT));
+            let told = done.contains(&Command::Objects(RegionCommand::Invalidate(OBJECT)));
             assert!(told, "node {first} releases, node {manager} manages");
         }
     }

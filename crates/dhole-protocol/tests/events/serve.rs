@@ -1,7 +1,7 @@
 //! `Event::Serve`, and requests for objects that are being written.
 
 use crate::pack::{OBJECT, Pack, from, from_pre_image, miss, n};
-use dhole_protocol::{Command, Event, Message, Protocol, WorkerIs};
+use dhole_protocol::{Command, Event, Message, Protocol, RegionCommand, WorkerIs};
 
 /// A pack whose node 0 is writing the object, and a request of node 1 for it.
 fn request_for_what_is_being_written(served_before: bool) -> (Protocol, Message) {
@@ -72,7 +72,7 @@ fn waiting_requests_are_answered_in_the_order_in_which_they_came() {
     let to: Vec<_> = served
         .iter()
         .map(|command| match command {
-            Command::Reply(reply) => reply.to,
+            Command::Objects(RegionCommand::Reply(reply)) => reply.to,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, site};
 use dhole_model::{Coherence, OidRange};
-use dhole_protocol::{Command, Event, Message, ProtocolError, Unread};
+use dhole_protocol::{Command, Event, Message, ProtocolError, RegionCommand, Unread};
 
 fn switch(count: u32, to: Coherence, zero_ok: bool) -> Event {
     Event::Switch {
@@ -45,7 +45,10 @@ fn the_last_writer_becomes_home_and_the_others_drop_their_copies() {
     pack.write(1, OBJECT);
     assert_eq!(
         pack.local(1, Event::Flush),
-        [Command::MakeClean(OBJECT), Command::Done]
+        [
+            Command::Objects(RegionCommand::MakeClean(OBJECT)),
+            Command::Done
+        ]
     );
 }
 
@@ -53,7 +56,7 @@ fn the_last_writer_becomes_home_and_the_others_drop_their_copies() {
 fn rows_that_nobody_wrote_get_their_zeros_where_they_were_allocated() {
     let mut pack = Pack::new(2);
     let begun = pack.begin(0, switch(1, Coherence::Home, true));
-    assert_eq!(begun, [Command::ZeroFill(OBJECT)]);
+    assert_eq!(begun, [Command::Objects(RegionCommand::ZeroFill(OBJECT))]);
     let begun = pack.begin(1, switch(1, Coherence::Home, true));
     assert_eq!(begun, []);
 }
@@ -78,7 +81,7 @@ fn what_one_node_alone_wrote_is_read_only_afterwards() {
     (0..2).for_each(|node| drop(pack.begin(node, switch(1, Coherence::Update, false))));
     pack.settle();
     let done = pack.local(0, switched(Coherence::Update));
-    assert_eq!(done, [Command::MakeClean(OBJECT)]);
+    assert_eq!(done, [Command::Objects(RegionCommand::MakeClean(OBJECT))]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use crate::pack::*;
 use dhole_model::{MessageKind, VectorTime};
-use dhole_protocol::{Command, Event, Message, ProtocolError, RwLockId, SemaphoreId, SyncObject};
+use dhole_protocol::{
+    Command, Event, Message, ProtocolError, RegionCommand, RwLockId, SemaphoreId, SyncObject,
+};
 
 fn read(lock: u64) -> SyncObject {
     SyncObject::Read(RwLockId(lock))
@@ -94,7 +96,7 @@ fn notices_go_from_writer_to_readers_to_the_next_writer() {
     pack.run(0, leave(write(0)));
     for reader in [1, 2] {
         let done = pack.run(reader, enter(read(0)));
-        assert!(done.contains(&Command::Invalidate(OBJECT)));
+        assert!(done.contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
     }
     assert_eq!(
         pack.messages(),
@@ -106,9 +108,9 @@ fn notices_go_from_writer_to_readers_to_the_next_writer() {
     pack.run(2, leave(read(0)));
     pack.messages();
     let done = pack.run(3, enter(write(0)));
-    assert!(done.contains(&Command::Invalidate(OBJECT)));
+    assert!(done.contains(&Command::Objects(RegionCommand::Invalidate(OBJECT))));
     assert!(
-        done.contains(&Command::Invalidate(other)),
+        done.contains(&Command::Objects(RegionCommand::Invalidate(other))),
         "a reader wrote it"
     );
     assert_eq!(
@@ -132,7 +134,10 @@ fn a_permit_carries_what_happened_before_its_release() {
     pack.write(0, OBJECT);
     pack.messages();
     pack.run(0, leave(ready));
-    assert!(pack.done[2].contains(&Command::Invalidate(OBJECT)) && passed(&mut pack, 2));
+    assert!(
+        pack.done[2].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT)))
+            && passed(&mut pack, 2)
+    );
     assert_eq!(pack.messages(), 3, "release, forward, grant");
 }
 

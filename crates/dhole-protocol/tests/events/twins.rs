@@ -1,7 +1,7 @@
 //! `Event::Unwritten`: what was written of a page is what differs from its twin.
 
 use dhole_model::{Oid, OidRange};
-use dhole_protocol::{Command, Event, WorkerIs};
+use dhole_protocol::{Command, Event, RegionCommand, WorkerIs};
 
 use crate::pack::{Pack, acquire, allocated, from, from_pre_image, miss, n, release, site};
 
@@ -29,7 +29,10 @@ fn fault(pack: &mut Pack) -> Vec<Command> {
 
 fn writable(oid: Oid) -> Command {
     let pre_image = true;
-    Command::MakeWritable { oid, pre_image }
+    Command::Objects(RegionCommand::MakeWritable {
+        region: oid,
+        pre_image,
+    })
 }
 
 #[test]
@@ -49,15 +52,19 @@ fn only_what_differs_from_its_twin_is_told() {
     fault(&mut pack);
     assert_eq!(
         pack.local(0, Event::Unwritten(vec![B])),
-        [Command::MakeClean(B)]
+        [Command::Objects(RegionCommand::MakeClean(B))]
     );
     pack.run(0, acquire(1));
     pack.run(0, release(1));
     pack.done[1].clear();
     pack.run(1, acquire(1));
     let lost = pack.done[1].iter();
-    let lost = lost.filter(|command| matches!(command, Command::Invalidate(_)));
-    assert_eq!(lost.collect::<Vec<_>>(), [&Command::Invalidate(A)]);
+    let lost =
+        lost.filter(|command| matches!(command, Command::Objects(RegionCommand::Invalidate(_))));
+    assert_eq!(
+        lost.collect::<Vec<_>>(),
+        [&Command::Objects(RegionCommand::Invalidate(A))]
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, MessageKind, OidRange};
-use dhole_protocol::{Command, Event, Message, Sent, WorkerIs};
+use dhole_protocol::{Command, Event, Message, RegionCommand, WorkerIs};
 
 /// A pack whose node 0 has an object under the update protocol.
 fn pack(nodes: usize) -> Pack {
@@ -38,7 +38,7 @@ fn who_fetched_is_pushed_to_before_the_arrival_and_reads_without_a_message() {
     assert!(matches!(
         done[..],
         [
-            Command::InstallKept(Sent { oid: OBJECT, .. }),
+            Command::Objects(RegionCommand::InstallKept(OBJECT)),
             Command::Done
         ]
     ));
@@ -58,7 +58,10 @@ fn a_push_that_no_notice_has_reached_changes_nothing() {
     };
     let done = pack.step(1, deliver, WorkerIs::Computing).unwrap();
     assert!(
-        matches!(done[..], [Command::Keep { oid: OBJECT, .. }]),
+        matches!(
+            done[..],
+            [Command::Objects(RegionCommand::Keep { region: OBJECT, .. })]
+        ),
         "{done:?}"
     );
 }
@@ -95,7 +98,11 @@ fn a_reader_that_reads_no_more_drops_out_after_three_pushes() {
     assert_eq!((updates(&pack), pack.sent[&MessageKind::DropOut]), (3, 1));
     assert!(matches!(
         pack.run(1, miss())[..],
-        [.., Command::Install(_), Command::Done]
+        [
+            ..,
+            Command::Objects(RegionCommand::Install(_)),
+            Command::Done
+        ]
     ));
 }
 
@@ -123,6 +130,6 @@ fn what_one_node_alone_writes_is_announced_no_more() {
     assert!(
         !pack
             .begin(0, crate::pack::arrive())
-            .contains(&Command::MakeClean(OBJECT))
+            .contains(&Command::Objects(RegionCommand::MakeClean(OBJECT)))
     );
 }

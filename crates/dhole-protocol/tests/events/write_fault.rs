@@ -3,13 +3,13 @@
 
 use crate::pack::{OBJECT, Pack, acquire, miss, release, site};
 use dhole_model::{Oid, OidRange};
-use dhole_protocol::{Command, Event, Message};
+use dhole_protocol::{Command, Event, Message, RegionCommand};
 
 fn writable(pre_image: bool) -> Vec<Command> {
-    vec![Command::MakeWritable {
-        oid: OBJECT,
+    vec![Command::Objects(RegionCommand::MakeWritable {
+        region: OBJECT,
         pre_image,
-    }]
+    })]
 }
 
 #[test]
@@ -58,7 +58,13 @@ fn an_interval_ends_with_a_clean_object_and_one_notice() {
     let mut pack = Pack::with_object(2);
     pack.write(0, OBJECT);
     let done = pack.begin(0, acquire(1));
-    assert_eq!(done, [Command::MakeClean(OBJECT), Command::IntervalEnded]);
+    assert_eq!(
+        done,
+        [
+            Command::Objects(RegionCommand::MakeClean(OBJECT)),
+            Command::IntervalEnded
+        ]
+    );
 }
 
 #[test]
@@ -108,7 +114,9 @@ fn of_two_racing_writers_one_keeps_its_copy() {
     }
     pack.barrier();
     let lost: Vec<usize> = (0..3)
-        .filter(|node| pack.done[*node].contains(&Command::Invalidate(OBJECT)))
+        .filter(|node| {
+            pack.done[*node].contains(&Command::Objects(RegionCommand::Invalidate(OBJECT)))
+        })
         .collect();
     assert_eq!(
         lost,

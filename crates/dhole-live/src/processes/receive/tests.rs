@@ -163,7 +163,7 @@ fn objects_that_find_no_room_go_later_in_their_order() {
         let (oid, need) = (Oid(64), Version { lamport, node });
         Fetch {
             round,
-            wanted: [Wanted { oid, need }].into(),
+            wanted: [Wanted { region: oid, need }].into(),
             beside: 0,
             follow: Follow::default(),
         }
@@ -262,7 +262,11 @@ fn reply_to(round: u32, node: u16) -> Vec<u8> {
     let (oid, mut reply) = (Oid(64), Vec::new());
     FetchReply {
         round,
-        sent: [Sent { oid, version }].into(),
+        sent: [Sent {
+            region: oid,
+            version,
+        }]
+        .into(),
         keep: false,
     }
     .encode(&mut reply);

@@ -1,6 +1,7 @@
 //! How often the messages of a thread notify their receivers, and when.
 
 use dhole_net::{Layer, Local};
+use dhole_protocol::Flush;
 
 use super::*;
 
@@ -62,11 +63,11 @@ impl Layer for Notes {
 /// A message to a node, which notifies it or does not.
 fn message(to: u16, notify: Notify) -> Envelope<Message> {
     let body = match notify {
-        Notify::Now => Message::Flush {
+        Notify::Now => Message::Flush(Flush {
             number: 1,
             at: Default::default(),
             flushed: Default::default(),
-        },
+        }),
         Notify::Lazy => Message::FlushAck { number: 1 },
     };
     let to = NodeId(to);

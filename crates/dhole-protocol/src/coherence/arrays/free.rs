@@ -1,9 +1,9 @@
 //! Freeing arrays: as [objects](crate::coherence::freeing), but by the ids of their blocks, for all
 //! elements at once.
 
-use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
+use dhole_model::{Elements, Oid, OidRange, Version};
 
-use crate::array_command::ArrayCommand;
+use crate::RegionCommand;
 use crate::coherence::arrays::Arrays;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::Region;
@@ -33,7 +33,7 @@ impl Arrays {
         self.check_not_freed(ids.first)?;
         races.forget_at_home(ids);
         self.forget(ids, out);
-        out.push(Command::Array(ArrayCommand::Free(ids)));
+        out.push(Command::Array(RegionCommand::Free(ids)));
         self.freeing.push((ids, site));
         Ok(())
     }
@@ -79,29 +79,6 @@ impl Arrays {
         let raced = races.arrays_freed(ids, version, out);
         self.forget(ids, out);
         raced
-    }
-
-    /// Whom this node asked answers that an array was freed.
-    pub fn told_gone(
-        &mut self,
-        from: NodeId,
-        round: u32,
-        array: Oid,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let Some(wanted) = self.fetches.question(from, round)? else {
-            return Ok(());
-        };
-        if !wanted
-            .iter()
-            .any(|(_, wanted)| wanted.elements.array == array)
-        {
-            let what = "an array is gone that was not asked for";
-            return Err(ProtocolError::BadMessage { from, what });
-        }
-        self.gone = Some(Freed::known_only(array));
-        self.answered(from, out);
-        Ok(())
     }
 
     /// How much is kept of arrays: those known, segments of their elements, and ranges of ids of

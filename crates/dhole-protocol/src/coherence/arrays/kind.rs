@@ -1,44 +1,24 @@
 //! Elements of arrays as a [kind](crate::coherence::kind) of regions.
 
-use dhole_model::{Elements, IntervalIndex, Version};
+use dhole_model::{CallSite, Elements, IntervalIndex, NodeId, Version};
 
 use super::ArrayTable;
-use crate::Message;
-use crate::array_command::{ArrayCommand, FlushedElements, PushedElements};
-use crate::coherence::kind::{Flush, Kind, RegionCommand, RegionMessage};
+use crate::coherence::kind::{Kind, RegionMessage};
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::Table;
 use crate::command::{Command, Commands};
+use crate::effects::Effects;
+use crate::error::ProtocolError;
+use crate::{Fetch, Flush, Flushed, Message, RegionCommand};
 
 impl Kind for Elements {
     type Table = ArrayTable;
-    type Pushed = PushedElements;
-    type Flushed = FlushedElements;
     const STAYS_WRITABLE: bool = false;
     const NOT_AT_HOME: &'static str = "a flush of elements that are not at home here";
+    const MOST_ALONG: usize = 0;
 
     fn command(it: RegionCommand<Elements>) -> Command {
-        Command::Array(match it {
-            RegionCommand::Keep(elements, bytes) => ArrayCommand::Keep { elements, bytes },
-            RegionCommand::Discard(elements) => ArrayCommand::Discard(elements),
-            RegionCommand::Compare(elements, _) => {
-                unreachable!("{elements}: elements have no twins")
-            }
-            RegionCommand::Flush(to, number, elements, at) => ArrayCommand::Flush {
-                to,
-                number,
-                elements,
-                at,
-            },
-            RegionCommand::Hold(from) => ArrayCommand::Hold { from },
-            RegionCommand::Merge(flush, held) => ArrayCommand::Merge {
-                from: flush.from,
-                flushed: flush.flushed,
-                held,
-            },
-            RegionCommand::MakeClean(elements) => ArrayCommand::MakeClean(elements),
-            RegionCommand::Invalidate(elements) => ArrayCommand::Invalidate(elements),
-        })
+        Command::Array(it)
     }
 
     fn message(it: RegionMessage<Elements>) -> Message {
@@ -49,18 +29,31 @@ impl Kind for Elements {
                 Message::OutdatedElements { number, elements }
             }
             RegionMessage::OutdatedAck(number) => Message::OutdatedElementsAck { number },
+            RegionMessage::Gone(round, array, _) => Message::ElementsGone { round, array },
         }
     }
 
-    fn pushed(it: &PushedElements) -> (Elements, Version, u64) {
-        (it.sent.elements, it.sent.version, it.bytes)
+    fn no_copy(self, from: NodeId, need: Version) -> ProtocolError {
+        let elements = self;
+        ProtocolError::NoElements {
+            from,
+            elements,
+            need,
+        }
     }
 
-    fn flushed(it: &FlushedElements) -> Elements {
-        it.elements
+    fn fetch(to: NodeId, fetch: Fetch<Elements>, fx: &mut impl Effects) {
+        let Fetch { round, wanted, .. } = fetch;
+        let message = Message::FetchElements { round, wanted };
+        fx.commands().push(Command::Send { to, message });
+    }
+
+    fn compare(self, _: Option<CallSite>) -> Command {
+        unreachable!("{self}: elements have no twins")
     }
 
     fn find_races(
+        from: NodeId,
         flush: &Flush<Elements>,
         _: &[(Elements, SiteId)],
         arrays: &ArrayTable,
@@ -70,11 +63,11 @@ impl Kind for Elements {
         let Some(at) = &flush.at else {
             return false;
         };
-        for (FlushedElements { elements, .. }, site) in flush.flushed.iter().zip(&at.sites) {
-            if !arrays.is_freed(*elements) {
+        for (Flushed { region, .. }, site) in flush.flushed.iter().zip(&at.sites) {
+            if !arrays.is_freed(*region) {
                 let site = site.map_or_else(SiteId::default, |site| races.site(site));
-                let by = (flush.from, at.time.of(flush.from));
-                races.elements_changed_at_home(*elements, by, site, (&at.time, open), out);
+                let by = (from, at.time.of(from));
+                races.elements_changed_at_home(*region, by, site, (&at.time, open), out);
             }
         }
         false

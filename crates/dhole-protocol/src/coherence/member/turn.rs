@@ -4,12 +4,11 @@ use dhole_model::{Elements, MemberId, NodeId, Oid, Version};
 use smallvec::SmallVec;
 
 use crate::array_blocks::Unit;
-use crate::array_command::{ArrayCommand, SentElements};
 use crate::coherence::blocks::BlockTable;
 use crate::coherence::object_table::ObjectTable;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
-use crate::{Message, Sent};
+use crate::{Message, RegionCommand, Sent};
 
 /// What a member may know of its surroundings.
 #[derive(Clone, Copy)]
@@ -73,23 +72,26 @@ impl Turn<'_> {
             lamport: 0,
             node: self.around.from,
         };
-        let command = match self.around.blocks.unit(unit) {
-            Unit::Object(oid) if stays => Command::Install(Sent { oid, version }),
-            Unit::Object(oid) => Command::Skip(Sent { oid, version }),
-            Unit::Block(elements) if stays => {
-                Command::Array(ArrayCommand::Install(SentElements { elements, version }))
+        fn taken<R>(region: R, version: Version, stays: bool) -> RegionCommand<R> {
+            let sent = Sent { region, version };
+            match stays {
+                true => RegionCommand::Install(sent),
+                false => RegionCommand::Skip(sent),
             }
-            Unit::Block(elements) => Command::Array(ArrayCommand::Skip(elements)),
-        };
-        self.said.commands.push(command);
+        }
+        self.push(
+            unit,
+            |oid| taken(oid, version, stays),
+            |block| taken(block, version, stays),
+        );
     }
 
     pub fn invalidate(&mut self, unit: Oid) {
-        self.push(unit, Command::Invalidate, ArrayCommand::Invalidate);
+        self.push(unit, RegionCommand::Invalidate, RegionCommand::Invalidate);
     }
 
     pub fn merge(&mut self, unit: Oid) {
-        self.push(unit, Command::MergeNext, ArrayCommand::MergeNext);
+        self.push(unit, RegionCommand::MergeNext, RegionCommand::MergeNext);
     }
 
     pub fn make_writable(&mut self, unit: Oid, pre_image: bool) {
@@ -98,25 +100,28 @@ impl Turn<'_> {
         let part = |block: Elements| writes.filter(|it| it.meets(block)).unwrap_or(block);
         self.push(
             unit,
-            |oid| Command::MakeWritable { oid, pre_image },
-            |block| ArrayCommand::MakeWritable(part(block)),
+            |region| RegionCommand::MakeWritable { region, pre_image },
+            |block| RegionCommand::MakeWritable {
+                region: part(block),
+                pre_image: false,
+            },
         );
     }
 
     pub fn make_clean(&mut self, unit: Oid) {
-        self.push(unit, Command::MakeClean, ArrayCommand::MakeClean);
+        self.push(unit, RegionCommand::MakeClean, RegionCommand::MakeClean);
     }
 
     fn push(
         &mut self,
         unit: Oid,
-        of_object: impl FnOnce(Oid) -> Command,
-        of_block: impl FnOnce(Elements) -> ArrayCommand,
+        of_object: impl FnOnce(Oid) -> RegionCommand<Oid>,
+        of_block: impl FnOnce(Elements) -> RegionCommand<Elements>,
     ) {
         self.said
             .commands
             .push(match self.around.blocks.unit(unit) {
-                Unit::Object(oid) => of_object(oid),
+                Unit::Object(oid) => Command::Objects(of_object(oid)),
                 Unit::Block(elements) => Command::Array(of_block(elements)),
             });
     }

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message,
-    PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, Reply, SentDiff, Unread,
-    WorkerIs, WriteNotices,
+    Command, Event, Flush, Flushed, LockId, LogLimits, Message, PageCommand, Protocol,
+    ProtocolError, Pushed, Races, RegionCommand, Reply, SentDiff, Unread, WorkerIs, WriteNotices,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -188,43 +187,42 @@ impl Pack {
         for command in commands {
             let (to, message) = match command {
                 Command::Send { to, message } => (to, message),
-                Command::Push { to, objects } => {
-                    let pushed = objects.iter().map(|sent| Pushed {
+                Command::Objects(RegionCommand::Push { to, sent }) => {
+                    let pushed = sent.iter().map(|sent| Pushed {
                         sent: *sent,
                         bytes: 8,
                     });
                     let pushed = pushed.collect();
                     (to, Message::Update { pushed })
                 }
-                Command::Flush {
+                Command::Objects(RegionCommand::Flush {
                     to,
                     number,
-                    ref objects,
+                    ref regions,
                     ref at,
-                } => {
-                    let flushed = objects.iter().map(|oid| Flushed {
-                        oid: *oid,
+                }) => {
+                    let flushed = regions.iter().map(|oid| Flushed {
+                        region: *oid,
                         bytes: 0,
                     });
                     let flushed = flushed.collect();
                     let at = at.clone();
                     done.push(command.clone());
-                    let message = Message::Flush {
+                    let message = Message::Flush(Flush {
                         number,
                         flushed,
                         at,
-                    };
+                    });
                     (to, message)
                 }
                 Command::SendBytes { to, message, .. }
                 | Command::SendChanges { to, message, .. } => (to, message),
-                Command::Reply(Reply { to, message, .. }) => (to, Message::FetchReply(message)),
-                Command::Array(ArrayCommand::Reply {
-                    to,
-                    round,
-                    sent,
-                    keep,
-                }) => (to, Message::ElementsReply { round, sent, keep }),
+                Command::Objects(RegionCommand::Reply(Reply { to, message, .. })) => {
+                    (to, Message::FetchReply(message))
+                }
+                Command::Array(RegionCommand::Reply(Reply { to, message, .. })) => {
+                    (to, Message::ElementsReply(message))
+                }
                 Command::Pages(PageCommand::ReplyPage {
                     to,
                     round,
@@ -260,30 +258,30 @@ impl Pack {
                     };
                     (to, message)
                 }
-                Command::Array(ArrayCommand::Push { to, sent }) => {
-                    let pushed = sent.iter().map(|sent| PushedElements {
+                Command::Array(RegionCommand::Push { to, sent }) => {
+                    let pushed = sent.iter().map(|sent| Pushed {
                         sent: *sent,
-                        bytes: 8 * sent.elements.count,
+                        bytes: 8 * sent.region.count,
                     });
                     let pushed = pushed.collect();
                     (to, Message::UpdateElements { pushed })
                 }
-                Command::Array(ArrayCommand::Flush {
+                Command::Array(RegionCommand::Flush {
                     to,
                     number,
-                    elements,
+                    regions,
                     at,
                 }) => {
-                    let flushed = elements.iter().map(|elements| FlushedElements {
-                        elements: *elements,
+                    let flushed = regions.iter().map(|elements| Flushed {
+                        region: *elements,
                         bytes: 8 * elements.count,
                     });
                     let flushed = flushed.collect();
-                    let message = Message::FlushElements {
+                    let message = Message::FlushElements(Flush {
                         number,
                         flushed,
                         at,
-                    };
+                    });
                     (to, message)
                 }
                 command => {
@@ -341,11 +339,11 @@ impl Pack {
 /// Whether the bytes of the first object of the first reply are those of its pre-image.
 pub fn from_pre_image(commands: &[Command]) -> Option<bool> {
     commands.iter().find_map(|command| match command {
-        Command::Reply(Reply {
+        Command::Objects(RegionCommand::Reply(Reply {
             message,
             pre_images,
             ..
-        }) => Some(pre_images.contains(&message.sent[0].oid)),
+        })) => Some(pre_images.contains(&message.sent[0].region)),
         _ => None,
     })
 }

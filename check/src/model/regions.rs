@@ -1,0 +1,315 @@
+//! The effects of commands on regions, objects and elements of arrays, as in the engine: on each
+//! place of the heap that a region has.
+
+use std::ops::Range;
+
+use dhole_model::{Elements, NodeId, Oid};
+use dhole_protocol::{
+    Changed, FetchReply, Flush, Flushed, FlushedAt, Follow, Message, Pushed, RegionCommand, Reply,
+    SentList,
+};
+
+use crate::Bug;
+use crate::model::node::Around;
+use crate::model::{Fault, Node, Program, WriteId};
+
+/// A kind of regions.
+pub(crate) trait Modelled: Copy + PartialEq {
+    /// Whether the regions are elements of arrays.
+    const ELEMENTS: bool;
+
+    /// The places of a region in the heap.
+    fn places(self, program: &Program) -> Range<usize>;
+
+    fn reply(reply: FetchReply<Self>) -> Message;
+    fn update(pushed: impl Iterator<Item = Pushed<Self>>) -> Message;
+    fn flush(number: u32, flushed: impl Iterator<Item = Flushed<Self>>, at: At) -> Message;
+
+    /// Adds to a reply what goes along.
+    fn add_along(
+        _: &mut Node,
+        _: (NodeId, &Follow),
+        _: &mut SentList<Self>,
+        _: &mut Vec<WriteId>,
+        _: &Around<'_>,
+    ) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Others can read a clean region without a message.
+    fn publish(self, _: &mut Node, _: &Program) {}
+
+    /// Others cannot any more.
+    fn unpublish(self, _: &mut Node) {}
+
+    /// As above, before the region is written. Whether it is to stay clean.
+    fn ends_version(self, _: &mut Node) -> bool {
+        false
+    }
+
+    /// The protocol is told which places were changed by a node that had seen what `at` says.
+    fn changed(
+        self,
+        _: &mut Node,
+        _by: (NodeId, &FlushedAt, usize),
+        _places: Vec<u64>,
+        _: &mut Around<'_>,
+    ) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// When and where something was written.
+type At = Option<std::sync::Arc<FlushedAt>>;
+
+impl Modelled for Oid {
+    const ELEMENTS: bool = false;
+
+    fn places(self, program: &Program) -> Range<usize> {
+        program.leaves(self)
+    }
+
+    fn reply(reply: FetchReply) -> Message {
+        Message::FetchReply(reply)
+    }
+
+    fn update(pushed: impl Iterator<Item = Pushed>) -> Message {
+        let pushed = pushed.collect();
+        Message::Update { pushed }
+    }
+
+    fn flush(number: u32, flushed: impl Iterator<Item = Flushed>, at: At) -> Message {
+        let flushed = flushed.collect();
+        Message::Flush(Flush {
+            number,
+            flushed,
+            at,
+        })
+    }
+
+    fn add_along(
+        node: &mut Node,
+        to: (NodeId, &Follow),
+        sent: &mut SentList,
+        values: &mut Vec<WriteId>,
+        around: &Around<'_>,
+    ) -> Result<(), Fault> {
+        node.add_along(to, sent, values, around)
+    }
+
+    fn publish(self, node: &mut Node, program: &Program) {
+        node.publish(self, program);
+    }
+
+    fn unpublish(self, node: &mut Node) {
+        node.unpublish(self);
+    }
+
+    fn ends_version(self, node: &mut Node) -> bool {
+        node.ends_version(self)
+    }
+
+    fn changed(
+        self,
+        node: &mut Node,
+        (by, at, place): (NodeId, &FlushedAt, usize),
+        places: Vec<u64>,
+        around: &mut Around<'_>,
+    ) -> Result<(), Fault> {
+        let (oid, site) = (self, at.sites[place]);
+        node.changed(Changed { oid, by, site }, places, Some(&at.time), around)
+    }
+}
+
+impl Modelled for Elements {
+    const ELEMENTS: bool = true;
+
+    fn places(self, program: &Program) -> Range<usize> {
+        let (objects, range) = (program.objects.len(), self.range());
+        objects + range.start as usize..objects + range.end as usize
+    }
+
+    fn reply(reply: FetchReply<Elements>) -> Message {
+        Message::ElementsReply(reply)
+    }
+
+    fn update(pushed: impl Iterator<Item = Pushed<Elements>>) -> Message {
+        let pushed = pushed.collect();
+        Message::UpdateElements { pushed }
+    }
+
+    fn flush(number: u32, flushed: impl Iterator<Item = Flushed<Elements>>, at: At) -> Message {
+        let flushed = flushed.collect();
+        Message::FlushElements(Flush {
+            number,
+            flushed,
+            at,
+        })
+    }
+}
+
+impl Node {
+    pub(crate) fn carry_out_on<R: Modelled>(
+        &mut self,
+        command: RegionCommand<R>,
+        payload: &mut impl Iterator<Item = WriteId>,
+        around: &mut Around<'_>,
+    ) -> Result<(), Fault> {
+        let (at, program) = (self.presence(), around.program);
+        // A part of a block may be writable already. A block that leaves its protocol is made clean
+        // after it has left.
+        let blocks = self.keeps_blocks(program) || program.coherence.member().is_some();
+        let in_part = R::ELEMENTS && blocks;
+        match command {
+            RegionCommand::Reply(Reply {
+                to,
+                message: mut reply,
+                follow,
+                pre_images,
+            }) => {
+                let mut values = Vec::new();
+                for sent in &reply.sent {
+                    for place in sent.region.places(program) {
+                        if pre_images.contains(&sent.region) {
+                            values.push(self.heap.gather_pre_image(place)?);
+                            continue;
+                        }
+                        let value = self.heap.readable(place);
+                        let value = value.filter(|_| self.heap.is_writable(place));
+                        value.into_iter().for_each(|it| around.history.peeked(it));
+                        values.push(self.heap.gather(place, at)?);
+                    }
+                }
+                R::add_along(self, (to, &follow), &mut reply.sent, &mut values, around)?;
+                let from_pre_image = !pre_images.is_empty();
+                self.send(to, R::reply(reply), values, from_pre_image, around);
+            }
+            RegionCommand::Install(sent) => {
+                sent.region.unpublish(self);
+                for place in sent.region.places(program) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.install(place, value, at)?;
+                }
+            }
+            RegionCommand::Skip(sent) => {
+                for _place in sent.region.places(program) {
+                    payload.next().ok_or(Fault::Heap)?;
+                }
+            }
+            RegionCommand::Push { to, sent } => {
+                let places = sent.iter().flat_map(|sent| sent.region.places(program));
+                let values = places.map(|place| self.heap.gather(place, at));
+                let values = values.collect::<Result<_, _>>()?;
+                let pushed = sent.into_iter().map(|sent| Pushed {
+                    bytes: sent.region.places(program).len() as u64,
+                    sent,
+                });
+                self.send(to, R::update(pushed), values, false, around);
+            }
+            RegionCommand::Keep { region, .. } => {
+                for place in region.places(program) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.keep(place, Some(value));
+                }
+            }
+            RegionCommand::Discard(region) => {
+                let mut places = region.places(program);
+                places
+                    .by_ref()
+                    .for_each(|place| self.heap.keep(place, None));
+            }
+            RegionCommand::InstallKept(region) => {
+                let mut places = region.places(program);
+                places.try_for_each(|place| self.heap.install_kept(place, at))?;
+            }
+            RegionCommand::Flush {
+                to,
+                number,
+                regions,
+                at: written_at,
+            } => {
+                let differs = !R::ELEMENTS && around.bug != Some(Bug::SkipTwin);
+                let places = regions.iter().flat_map(|region| region.places(program));
+                let values = places.map(|place| match differs {
+                    true => self.heap.diff(place, at),
+                    false => self.heap.gather(place, at),
+                });
+                let values = values.collect::<Result<_, _>>()?;
+                let flushed = regions.into_iter().map(|region| Flushed {
+                    bytes: region.places(program).len() as u64,
+                    region,
+                });
+                let message = R::flush(number, flushed, written_at);
+                self.send(to, message, values, false, around);
+            }
+            RegionCommand::Hold { from } => {
+                self.held.push((from, R::ELEMENTS, payload.collect()));
+            }
+            RegionCommand::Merge { from, flush, held } => {
+                let of_it = |held: &(NodeId, bool, _)| (held.0, held.1) == (from, R::ELEMENTS);
+                let values: Vec<_> = match held {
+                    true => {
+                        let place = self.held.iter().position(of_it);
+                        self.held.remove(place.ok_or(Fault::Heap)?).2
+                    }
+                    false => payload.collect(),
+                };
+                let mut values = values.into_iter();
+                for (which, Flushed { region, .. }) in flush.flushed.into_iter().enumerate() {
+                    let mut changed = Vec::new();
+                    region.ends_version(self);
+                    for (place, number) in region.places(program).zip(0_u64..) {
+                        let value = values.next().ok_or(Fault::Heap)?;
+                        self.heap.merge(place, value, at)?;
+                        if value != WriteId::UNCHANGED {
+                            changed.push(number);
+                        }
+                    }
+                    let mut places = region.places(program);
+                    let is_freed = places.all(|place| self.heap.is_freed(place));
+                    if let Some(written_at) = flush.at.as_deref().filter(|_| !is_freed) {
+                        region.changed(self, (from, written_at, which), changed, around)?;
+                    }
+                    region.publish(self, program);
+                }
+            }
+            RegionCommand::ZeroFill(region) => {
+                let mut places = region.places(program);
+                places.try_for_each(|place| self.heap.install(place, WriteId::INITIAL, at))?;
+                region.publish(self, program);
+            }
+            RegionCommand::Invalidate(region) => {
+                region.unpublish(self);
+                let mut places = region.places(program);
+                places.try_for_each(|place| self.heap.invalidate(place, at))?;
+            }
+            RegionCommand::MakeWritable { region, pre_image } => {
+                if around.bug != Some(Bug::WritePublished) && region.ends_version(self) {
+                    region.publish(self, program);
+                    return Ok(());
+                }
+                for place in region.places(program) {
+                    if !(in_part && self.heap.is_writable(place)) {
+                        self.heap.make_writable(place, pre_image, at)?;
+                    }
+                }
+            }
+            RegionCommand::MakeClean(region) => {
+                for place in region.places(program) {
+                    if !in_part || self.heap.is_writable(place) {
+                        self.heap.make_clean(place, at)?;
+                    }
+                }
+                region.publish(self, program);
+            }
+            RegionCommand::MergeNext(region) => {
+                for place in region.places(program) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.merge(place, value, at)?;
+                }
+            }
+            RegionCommand::Free(ids) => self.free(ids, around)?,
+        }
+        Ok(())
+    }
+}
