@@ -1,6 +1,8 @@
 //! The decoders of foreign bytes, as functions of bytes that panic if a promise is broken. Fuzzers
 //! call them (`fuzz`), and `tests/decoders.rs` replays the fuzzers' corpus with them.
 
+mod memory;
+
 use std::sync::{Arc, OnceLock};
 
 use apps::asp::Graph;
@@ -21,9 +23,10 @@ use dhole_protocol::{
 pub type Decoder = (&'static str, fn(&[u8]));
 
 /// All decoders.
-pub const ALL: [Decoder; 12] = [
+pub const ALL: [Decoder; 13] = [
     ("message", message),
     ("deliveries", deliveries),
+    ("memory", memory::memory),
     ("catalog", catalog),
     ("frames", net::frames),
     ("datagrams", net::datagrams),
