@@ -99,7 +99,7 @@ mod neighbour;
 mod noted;
 mod on_thread;
 mod owned_ref;
-mod page_diff;
+pub mod page_diff;
 mod page_diffs;
 mod paged;
 mod paged_arrays;

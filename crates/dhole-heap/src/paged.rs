@@ -438,7 +438,7 @@ impl Paged<'_> {
             let new = unsafe { heap.snapshot(page) }?;
             let grain = if heap.page(page).fine { 1 } else { WORD };
             let mut diff = Vec::new();
-            page_diff::diff(&twin, &new, grain, &mut diff);
+            page_diff::diff(&twin[..], &new[..], grain, &mut diff);
             let bytes = diff.len();
             heap.keep_made_diff((page, node, number), diff.into());
             heap.pages.recycle(twin);
@@ -527,7 +527,7 @@ impl Paged<'_> {
             let diff = diff.ok_or(PageRefusal::Lacks("such diff"))?;
             // SAFETY: the page is not valid, by the test above; what makes it so clears its
             // handles.
-            page_diff::runs(&diff, |offset, run| unsafe {
+            page_diff::runs(&diff, BYTES, |offset, run| unsafe {
                 heap.overwrite(at, offset, run)
             })?;
             Ok(diff.len())
