@@ -5,7 +5,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Barriers, Domains, MemoryLayout, MemoryManagers, Races, ReportForm};
+use dhole::{
+    Barriers, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races, ReportForm,
+};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -225,6 +227,11 @@ pub struct Defaults {
     #[arg(long, value_name = "WHICH")]
     managers: Option<MemoryManagers>,
 
+    /// When a node sees what others write in raw memory, unless the program sets it: at once
+    /// (sequential, the default), or when it acquires what they have released (release)
+    #[arg(long, value_name = "WHEN")]
+    consistency: Option<MemoryConsistency>,
+
     /// Write to standard error, when a run is over, which lines of the program its nodes waited at
     /// longest, with advice; in a form, `text` if left out
     #[arg(
@@ -257,6 +264,7 @@ impl Defaults {
         let domains = domains.map(|name| (dhole::Defaults::DOMAINS, name));
         let memory = self.memory.map(MemoryLayout::name);
         let managers = self.managers.map(MemoryManagers::name);
+        let consistency = self.consistency.map(MemoryConsistency::name);
         let all = [
             (dhole::Defaults::PROTOCOL, protocol),
             (dhole::Defaults::RACES, races),
@@ -264,6 +272,7 @@ impl Defaults {
             (dhole::Defaults::ONE_SIDED, one_sided),
             (dhole::Defaults::MEMORY, memory),
             (dhole::Defaults::MANAGERS, managers),
+            (dhole::Defaults::CONSISTENCY, consistency),
             (dhole::Defaults::REPORT, report),
         ];
         let said = all.into_iter();
@@ -672,7 +681,7 @@ mod tests {
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
         let words = "-n 3 --protocol home --races warn-all --barrier central --report \
-                     --domains node --memory views --managers one -- program";
+                     --domains node --memory views --managers one --consistency release -- program";
         fn variables(defaults: &Defaults) -> Vec<(&str, String)> {
             defaults.variables().collect()
         }
@@ -682,6 +691,7 @@ mod tests {
             ("DHOLE_BARRIER", "central"),
             ("DHOLE_MEMORY", "views"),
             ("DHOLE_MANAGERS", "one"),
+            ("DHOLE_CONSISTENCY", "release"),
             ("DHOLE_REPORT", "text"),
             ("DHOLE_DOMAINS", "node"),
         ]

@@ -57,6 +57,10 @@ pub enum MessageKind {
     MemoryGone,
     /// The reply to a push of a minipage of which the node has no copy any more.
     MemoryDropped,
+    /// Carries what a node wrote together with others into a minipage.
+    MemoryDiff,
+    /// Says that a diff of a minipage is merged.
+    MemoryMerged,
     /// About a lock of threads: a request, or the lock.
     ThreadLock,
     /// About a barrier of threads: arrivals, or that they go on.
@@ -118,7 +122,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 53] = [
+    pub const ALL: [MessageKind; 55] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -144,6 +148,8 @@ impl MessageKind {
         MessageKind::MemoryAck,
         MessageKind::MemoryGone,
         MessageKind::MemoryDropped,
+        MessageKind::MemoryDiff,
+        MessageKind::MemoryMerged,
         MessageKind::ThreadLock,
         MessageKind::ThreadBarrier,
         MessageKind::ThreadCondition,
@@ -218,6 +224,8 @@ impl MessageKind {
             MessageKind::MemoryAck => "memory_ack",
             MessageKind::MemoryGone => "memory_gone",
             MessageKind::MemoryDropped => "memory_dropped",
+            MessageKind::MemoryDiff => "memory_diff",
+            MessageKind::MemoryMerged => "memory_merged",
             MessageKind::ThreadLock => "thread_lock",
             MessageKind::ThreadBarrier => "thread_barrier",
             MessageKind::ThreadCondition => "thread_condition",

@@ -17,7 +17,7 @@ use dhole_protocol::{Message, ProtocolError};
 use thiserror::Error;
 
 use crate::domain::Domain;
-use crate::raw_memory::{MemoryLayout, MemoryManagers};
+use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 
 /// One node's annex.
 pub trait Annex: Any + Send + Sync {
@@ -57,6 +57,10 @@ pub trait Annex: Any + Send + Sync {
         message: ThreadMessage,
         out: &mut AnnexOutbox<'_>,
     ) -> Result<(), ProtocolError>;
+
+    /// The worker is about to make a call by which another node may learn what it has done: what it
+    /// wrote goes first. Where that fails the run ends.
+    fn before_release(&self);
 
     /// The run has ended early, or a node has failed: all threads that wait hear of it.
     fn ended(&self);
@@ -104,6 +108,8 @@ pub struct AnnexPlace {
     pub layout: MemoryLayout,
     /// Which node manages a minipage of raw memory.
     pub managers: MemoryManagers,
+    /// When a node sees what others write in raw memory, unless the allocation says so.
+    pub consistency: MemoryConsistency,
 }
 
 impl AnnexPlace {

@@ -40,6 +40,10 @@ impl State {
         work.protections += sent.work.protections;
         work.translations += sent.work.translations;
         work.wakes += sent.work.wakes;
+        work.twin_bytes += sent.work.twin_bytes;
+        work.compared_bytes += sent.work.compared_bytes;
+        work.made_bytes += sent.work.made_bytes;
+        work.applied_bytes += sent.work.applied_bytes;
         for (to, message, payload) in sent.messages {
             self.send(to, message, payload, out);
         }

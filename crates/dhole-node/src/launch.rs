@@ -318,6 +318,7 @@ fn annexes(
             domain: domain.clone(),
             layout: settings.layout,
             managers: settings.managers,
+            consistency: settings.consistency,
         };
         let made = maker.make(place);
         made.map(Some)

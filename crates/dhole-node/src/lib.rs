@@ -123,7 +123,10 @@ pub use outcome::Outcome;
 pub use process_error::ProcessError;
 pub use protocol_choice::Under;
 pub use race::RaceReport;
-pub use raw_memory::{MemoryLayout, MemoryManagers, UnknownLayout, UnknownManagers};
+pub use raw_memory::{
+    MemoryConsistency, MemoryLayout, MemoryManagers, UnknownConsistency, UnknownLayout,
+    UnknownManagers,
+};
 pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};
 pub use sync_error::{OutOfMemory, RunEnded, SyncError};

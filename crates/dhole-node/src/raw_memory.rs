@@ -94,9 +94,65 @@ impl FromStr for MemoryManagers {
     }
 }
 
+/// When a node sees what others write in raw memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemoryConsistency {
+    /// At once: accesses of different nodes have one order, which all of them see. One node writes
+    /// a minipage at a time.
+    #[default]
+    Sequential,
+    /// When it acquires what the writer has released since: a lock, a barrier. Until then nodes
+    /// write a minipage together, each its own numbers. A program must order accesses of different
+    /// nodes to one number so, unless all of them read.
+    Release,
+}
+
+impl MemoryConsistency {
+    /// Both.
+    pub const ALL: [MemoryConsistency; 2] =
+        [MemoryConsistency::Sequential, MemoryConsistency::Release];
+
+    /// What it is called: `sequential` or `release`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryConsistency::Sequential => "sequential",
+            MemoryConsistency::Release => "release",
+        }
+    }
+}
+
+impl fmt::Display for MemoryConsistency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name is none of a consistency.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`sequential` or `release`")]
+pub struct UnknownConsistency;
+
+impl FromStr for MemoryConsistency {
+    type Err = UnknownConsistency;
+
+    fn from_str(name: &str) -> Result<MemoryConsistency, UnknownConsistency> {
+        let mut all = MemoryConsistency::ALL.into_iter();
+        all.find(|consistency| consistency.name() == name)
+            .ok_or(UnknownConsistency)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn consistencies_have_names() {
+        for consistency in MemoryConsistency::ALL {
+            assert_eq!(consistency.to_string().parse(), Ok(consistency));
+        }
+        assert_eq!("lazy".parse::<MemoryConsistency>(), Err(UnknownConsistency));
+    }
 
     #[test]
     fn managers_have_names() {

@@ -11,7 +11,7 @@ use crate::annex::AnnexMaker;
 use crate::domain::Domains;
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
-use crate::raw_memory::{MemoryLayout, MemoryManagers};
+use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 
 /// If neighbours read clean objects here, an object is exclusive after it was written in so many
 /// intervals in a row and read by no other node. A wrong guess costs a round trip; one more write
@@ -50,6 +50,8 @@ pub struct Settings {
     pub layout: MemoryLayout,
     /// Which node manages a minipage of raw memory.
     pub managers: MemoryManagers,
+    /// When a node sees what others write in raw memory.
+    pub consistency: MemoryConsistency,
     /// What nodes have beside their objects: raw memory.
     pub annex: Option<Arc<dyn AnnexMaker>>,
 }
@@ -73,6 +75,7 @@ impl Settings {
             domains: Domains::default(),
             layout: MemoryLayout::default(),
             managers: MemoryManagers::default(),
+            consistency: MemoryConsistency::default(),
             annex: None,
         }
     }

@@ -163,13 +163,17 @@ impl<'id> Worker<'id> {
         called.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
-    /// Runs `f` as a call that takes the token mutably, made at `site`.
+    /// Runs `f` as a call that takes the token mutably, made at `site`. All calls that release
+    /// something are such. So what the annex owes other nodes goes before.
     pub(crate) fn exclusive<R>(
         &mut self,
         site: impl Into<CallSite>,
         f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
+        if let Some(annex) = link.annex {
+            annex.before_release();
+        }
         link.machine.enter(link.node.id);
         let result = link.node.monitor.exclusive_call(token, |call| {
             call.split().1.last_call.begins(site);

@@ -48,6 +48,7 @@ mod holder;
 mod manager;
 mod message;
 mod minipage;
+mod release;
 mod run;
 pub mod sync;
 mod table;
@@ -64,6 +65,7 @@ use group::Group;
 use hold::Hold;
 use manager::Managed;
 use minipage::{first_of_page, offset_of};
+use release::Released;
 use table::Table;
 
 pub use ahead::{MOST_PREFETCH_BYTES, MOST_PREFETCHES};
@@ -72,6 +74,7 @@ pub use group::MOST_IN_A_GROUP;
 pub use hold::HoldRefusal;
 pub use message::{MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
+pub use release::MemoryFlush;
 pub use run::MinipageRun;
 pub use table::MinipageRefusal;
 
@@ -115,6 +118,8 @@ pub struct Millipage {
     prefetched_bytes: u64,
     /// Minipages that this node pushes, until the push begins.
     pushing: BTreeSet<u64>,
+    /// What this node writes together with others.
+    released: Released,
     tickets: u32,
     /// As [`MOST_HELD`] and [`MOST_MEMBER_REQUESTS`].
     most_held: usize,
@@ -216,6 +221,7 @@ impl Millipage {
             prefetches: 0,
             prefetched_bytes: 0,
             pushing: BTreeSet::new(),
+            released: Released::default(),
             tickets: 0,
             most_held: MOST_HELD,
             most_member_requests: MOST_MEMBER_REQUESTS,
@@ -504,7 +510,7 @@ impl Millipage {
         } = message;
         let names = !matches!(
             kind,
-            MemoryKind::Request | MemoryKind::Gone | MemoryKind::Dropped
+            MemoryKind::Request | MemoryKind::Gone | MemoryKind::Dropped | MemoryKind::Diff
         );
         if !names {
             let is_long = message.has_words() && minipage.bytes > MOST_WORDS;
@@ -557,7 +563,9 @@ impl Millipage {
             MemoryKind::Grant => self.take_grant(from, message, out),
             MemoryKind::Ack => self.take_ack(from, message, out),
             MemoryKind::Gone => self.take_gone(from, message, out),
-            MemoryKind::Dropped => self.take_dropped(from, message),
+            MemoryKind::Dropped => self.take_dropped(from, message, out),
+            MemoryKind::Diff => self.take_diff(from, message, out),
+            MemoryKind::Merged => self.take_merged(from, message, out),
         }
     }
 
@@ -626,6 +634,7 @@ impl Millipage {
             && self.members_ask.is_empty()
             && self.only_lends()
             && self.pushing.is_empty()
+            && self.released.is_at_rest()
             && (self.prefetches, self.prefetched_bytes) == (0, 0)
             && !self.managed.values().any(works)
     }

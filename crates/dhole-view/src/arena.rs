@@ -375,8 +375,9 @@ impl Arena {
     /// Appends the bytes of a minipage.
     ///
     /// The node's threads may only read it, or nothing, as the protocol has it before its bytes are
-    /// sent. A thread that writes through a view that is not the minipage's gets another value, or
-    /// this copy does: bytes are copied as they are, of which every pattern is one.
+    /// sent; unless they write it together with those of other nodes. A thread that writes then, or
+    /// through a view that is not the minipage's, gets another value, or this copy does: bytes are
+    /// copied as they are, of which every pattern is one.
     pub fn gather(&self, minipage: Minipage, into: &mut Vec<u8>) {
         let bytes = minipage.bytes as usize;
         into.reserve(bytes);
@@ -403,6 +404,25 @@ impl Arena {
         // with bytes in common (`Millipage::take_data`), and what is held is not taken away
         // (`Millipage::defers`): so these bytes are in no slice.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
+    }
+
+    /// Puts bytes into a part of a minipage, of which the node's threads may write other bytes
+    /// meanwhile.
+    ///
+    /// # Panics
+    /// Unless they lie within it.
+    pub fn merge(&self, minipage: Minipage, at: usize, bytes: &[u8]) {
+        let all = minipage.bytes as usize;
+        assert!(bytes.len() <= all && at <= all - bytes.len());
+        let to = self.privileged(minipage);
+        // SAFETY: within the minipage, by the test above, which is mapped there (`privileged`).
+        // Rust references to its bytes are to atomics (`shared`): none of the minipage is in a
+        // slice, for what is flushed is not held meanwhile (`Millipage::flush`, `Millipage::hold`).
+        // A program in which two nodes write one number at once, without an order, gets one of the
+        // two: every pattern is a number.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr().add(at), bytes.len());
+        }
     }
 
     /// Makes the bytes of a minipage zero, of which the node's threads have no copy.

@@ -85,7 +85,8 @@ pub(crate) fn holding<R>(
     {
         match memory.hold(address, bytes, writes)? {
             Ok(()) => {}
-            Err(HoldRefusal::Lacks) => return Err(gone(memory, address)),
+            // It waits for a flush (`Memory::hold`).
+            Err(HoldRefusal::Lacks | HoldRefusal::Flushes) => return Err(gone(memory, address)),
             Err(HoldRefusal::Beyond) => {
                 let (at, len) = (address, bytes);
                 return Err(MemoryError::Foreign { at, len });

@@ -26,6 +26,7 @@
 //! | `lock_waits` | how a thread waits for one of them |
 //! | `memory` | a node's part: the protocol's machine, its effects, and threads that fault |
 //! | `context` | which node a thread belongs to, and how it waits |
+//! | `minipage_diff` | what a node wrote into a minipage together with others |
 //! | `node_sync` | a node's part of what threads wait for beside pages |
 //! | `page_words` | an atomic for each page of each view |
 //! | `places` | where a memory can lie that has the same addresses in all processes |
@@ -35,6 +36,7 @@
 //! | `sizes` | how large the numbers on each page are |
 //! | `sync` | locks, barriers, conditions and semaphores of threads |
 //! | `threads` | threads of a node beside its program's |
+//! | `twins` | copies of minipages from before nodes wrote them together |
 //! | `waiters` | those of them that wait |
 //!
 //! Only Linux on x86-64 has what this needs; elsewhere the crate is empty.
@@ -53,6 +55,7 @@ mod held;
 mod here;
 mod lock_waits;
 mod memory;
+mod minipage_diff;
 mod node_sync;
 mod number;
 mod page_words;
@@ -66,6 +69,7 @@ mod sizes;
 pub mod sync;
 mod thread_error;
 pub mod threads;
+mod twins;
 mod waiters;
 
 pub use access_error::{MemoryAccessError, MemoryAccessFailure};
@@ -78,5 +82,5 @@ pub use program::{ProgramMemory, RawMemory};
 pub use settings::MemorySettings;
 pub use shared::{
     MemoryError, MemoryUsage, SharedCell, SharedRange, SharedRow, SharedRows, alloc, alloc_chunks,
-    alloc_contiguous, alloc_groups, alloc_rows, usage,
+    alloc_contiguous, alloc_groups, alloc_rows, usage, with_consistency,
 };

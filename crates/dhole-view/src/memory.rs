@@ -6,6 +6,7 @@ mod effects;
 mod fetch;
 mod hold;
 mod isolate;
+mod release;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dhole_model::{CallSite, NodeId};
 use dhole_node::{
-    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, Error, MemoryLayout,
-    MemoryManagers,
+    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, Error, MemoryConsistency,
+    MemoryLayout, MemoryManagers,
 };
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadMessage;
@@ -39,6 +40,7 @@ use crate::red_zones::RedZones;
 use crate::settings::MemorySettings;
 use crate::sites::{Sites, shortened};
 use crate::sizes::Sizes;
+use crate::twins::Twins;
 use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 
 /// One instruction accesses no more pages than this.
@@ -74,6 +76,8 @@ pub(crate) struct Memory {
     sites: Mutex<Sites>,
     /// What is behind allocations, if they are isolated.
     red_zones: Option<Mutex<RedZones>>,
+    /// What the node wrote together with others is compared with these.
+    twins: Twins,
     inside: Mutex<Inside>,
 }
 
@@ -186,6 +190,7 @@ impl NodeMemory {
             domain,
             layout,
             managers,
+            consistency,
         } = place;
         settings.check(nodes, here)?;
         let isolates = layout == MemoryLayout::Isolate;
@@ -198,6 +203,7 @@ impl NodeMemory {
         if one_manager {
             machine = machine.with_one_manager();
         }
+        machine.allocate_released(consistency == MemoryConsistency::Release);
         let inside = Inside {
             machine,
             last: BTreeMap::new(),
@@ -243,6 +249,7 @@ impl NodeMemory {
             sync: NodeSync::new(node, nodes, locks),
             sites: Mutex::new(Sites::default()),
             red_zones: isolates.then(|| Mutex::new(RedZones::new(node, base.is_some()))),
+            twins: Twins::default(),
             inside: Mutex::new(inside),
         });
         let globals = &placed.globals;
@@ -323,6 +330,7 @@ impl Annex for NodeMemory {
         let memory = &self.memory;
         let mut inside = memory.lock();
         let mut effects = memory.effects(payload, out);
+        effects.from = from;
         let machine = &mut inside.machine;
         // Before the step, which may pass the words on. There are no more than there may be.
         let allocates = message.operation.allocates();
@@ -351,6 +359,10 @@ impl Annex for NodeMemory {
         sync.deliver(from, message, waiters, out)
     }
 
+    fn before_release(&self) {
+        self.memory.must_flush();
+    }
+
     fn ended(&self) {
         self.memory.waiters.wake_all();
     }
@@ -366,6 +378,7 @@ impl Annex for NodeMemory {
     }
 
     fn program_over(&self) -> Result<(), Error> {
+        self.memory.must_flush();
         self.memory.ends_starts();
         let Some(zones) = &self.memory.red_zones else {
             return Ok(());
@@ -545,6 +558,8 @@ impl Memory {
             red_zones: self.red_zones.as_ref(),
             site: None,
             arena: &self.arena,
+            twins: &self.twins,
+            from: self.node,
             waiters: &self.waiters,
             payload,
             out,

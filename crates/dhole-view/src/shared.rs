@@ -6,7 +6,7 @@ use std::ops::{Bound, Range, RangeBounds};
 
 use dhole_heap::Share;
 use dhole_model::CallSite;
-use dhole_node::{IntoError, Worker};
+use dhole_node::{IntoError, MemoryConsistency, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, MinipageRun, VIEW_BITS};
 
 use crate::access_error::{self, MemoryAccessError};
@@ -133,6 +133,20 @@ pub fn usage(w: &Worker<'_>) -> Result<MemoryUsage, MemoryError> {
         bytes,
         minipage_bytes,
     })
+}
+
+/// Runs `f`, whose allocations on this node are of this consistency, whatever the run's is
+/// (`Config::memory_consistency`). Also those of other threads of the node meanwhile.
+///
+/// # Errors
+/// [`MemoryError::None`]
+pub fn with_consistency<'id, R>(
+    w: &mut Worker<'id>,
+    consistency: MemoryConsistency,
+    f: impl FnOnce(&mut Worker<'id>) -> R,
+) -> Result<R, MemoryError> {
+    let _changed = memory(w)?.allocates_with(consistency);
+    Ok(f(w))
 }
 
 /// Allocates a number that is zero, a minipage of its own. This node manages it. Called within

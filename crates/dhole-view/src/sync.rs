@@ -10,6 +10,10 @@
 //! Where all nodes of the run are one domain, each lock is a word of the memory that they have in
 //! common, and takes no message at all. A thread that waits for one sleeps in the system.
 //!
+//! What releases something (to unlock, to arrive at a barrier, to wait on a condition or signal it,
+//! to post or set a semaphore) first flushes what the node wrote together with others, in memory
+//! that is release consistent.
+//!
 //! ```
 //! # use dhole_model::CallSite;
 //! # use dhole_node::{Settings, Threads, run_on};
@@ -113,6 +117,7 @@ pub fn holds(key: u64) -> Result<bool, ThreadError> {
 /// [`ThreadError`]: this thread does not have it.
 pub fn unlock(key: u64) -> Result<(), ThreadError> {
     let here = Here::find()?;
+    here.memory().flush()?;
     let thread = here.body.thread;
     if let Some(locks) = here.locks() {
         return Ok(locks.unlock(thread, key)?);
@@ -129,6 +134,7 @@ pub fn unlock(key: u64) -> Result<(), ThreadError> {
 /// [`ThreadError`]: others wait that say another number.
 pub fn barrier(key: u64, parties: u32, site: CallSite) -> Result<bool, ThreadError> {
     let here = Here::find()?;
+    here.memory().flush()?;
     let thread = here.body.thread;
     let mut arrive =
         |machine: &mut ThreadSync, out: &mut _| machine.arrive(thread, key, parties, site, out);
@@ -151,6 +157,7 @@ pub fn barrier(key: u64, parties: u32, site: CallSite) -> Result<bool, ThreadErr
 /// [`ThreadError`]: this thread does not have the lock.
 pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError> {
     let here = Here::find()?;
+    here.memory().flush()?;
     let thread = here.body.thread;
     here.attempt(|machine, out| machine.wait_on(thread, condition, lock, site, out))?;
     // The machine has released it, unless the signal came before the wait had begun.
@@ -165,7 +172,9 @@ pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError
 /// # Errors
 /// [`ThreadError`]
 pub fn signal(condition: u64) -> Result<(), ThreadError> {
-    Here::find()?.tell(|machine, out| {
+    let here = Here::find()?;
+    here.memory().flush()?;
+    here.tell(|machine, out| {
         machine.signal(condition, false, out);
         Ok(())
     })
@@ -176,7 +185,9 @@ pub fn signal(condition: u64) -> Result<(), ThreadError> {
 /// # Errors
 /// [`ThreadError`]
 pub fn broadcast(condition: u64) -> Result<(), ThreadError> {
-    Here::find()?.tell(|machine, out| {
+    let here = Here::find()?;
+    here.memory().flush()?;
+    here.tell(|machine, out| {
         machine.signal(condition, true, out);
         Ok(())
     })
@@ -187,7 +198,9 @@ pub fn broadcast(condition: u64) -> Result<(), ThreadError> {
 /// # Errors
 /// [`ThreadError`]
 pub fn post(semaphore: u64, count: u32) -> Result<(), ThreadError> {
-    Here::find()?.tell(|machine, out| machine.post(semaphore, count, out))
+    let here = Here::find()?;
+    here.memory().flush()?;
+    here.tell(|machine, out| machine.post(semaphore, count, out))
 }
 
 /// Takes one of a semaphore, and waits until it has one.
@@ -218,6 +231,7 @@ pub fn try_acquire(semaphore: u64) -> Result<bool, ThreadError> {
 /// [`ThreadError`]
 pub fn set(semaphore: u64, count: u32) -> Result<(), ThreadError> {
     let here = Here::find()?;
+    here.memory().flush()?;
     let (thread, site) = (here.body.thread, CallSite::runtime("setting a semaphore"));
     here.attempt(|machine, out| machine.set(thread, semaphore, count, site, out))?;
     Ok(())

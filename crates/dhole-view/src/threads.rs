@@ -243,7 +243,9 @@ pub fn leave_node() {
 /// # Errors
 /// [`ThreadError`]: there is no such node, say.
 pub fn start(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
-    Here::find()?.tell(|machine, out| machine.start(node, entry, argument, out))
+    let here = Here::find()?;
+    here.memory().flush()?;
+    here.tell(|machine, out| machine.start(node, entry, argument, out))
 }
 
 /// Waits for the end of a thread that was started; what its handler returned. Once for each.
@@ -363,6 +365,7 @@ fn ended(thread: ThreadId, value: u64) {
     let Ok(here) = Here::find() else {
         return;
     };
+    here.memory().must_flush();
     let told = here.tell(|machine, out| {
         machine.ended(thread, Some(value), out);
         Ok(())
@@ -443,7 +446,9 @@ pub fn run<'id, R>(
 ) -> Result<R, ThreadError> {
     let begins = Begins::new(w, handler)?;
     let value = main(w);
-    Here::find()?.tell(|machine, out| {
+    let here = Here::find()?;
+    here.memory().flush()?;
+    here.tell(|machine, out| {
         machine.leave(out);
         Ok(())
     })?;

@@ -6,9 +6,9 @@ use dhole_live::Threads;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryLayout, MemoryManagers,
-    Multiprocess, Optimisations, Outcome, Program, Races, Result, RunError, Settings, Worker,
-    check_nodes, keep_values, run_nodes,
+    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryConsistency, MemoryLayout,
+    MemoryManagers, Multiprocess, Optimisations, Outcome, Program, Races, Result, RunError,
+    Settings, Worker, check_nodes, keep_values, run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
@@ -37,6 +37,7 @@ pub struct Config {
     domains: Option<Domains>,
     layout: Option<MemoryLayout>,
     managers: Option<MemoryManagers>,
+    consistency: Option<MemoryConsistency>,
     watch_objects: bool,
     survive: bool,
     annex: Option<Arc<dyn AnnexMaker>>,
@@ -62,6 +63,7 @@ impl Config {
             domains: None,
             layout: None,
             managers: None,
+            consistency: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
             annex: None,
@@ -244,6 +246,14 @@ impl Config {
         self
     }
 
+    /// Sets when a node sees what others write in raw memory: unless set, as `dhole run
+    /// --consistency` says ([`Defaults`]), or at once ([`MemoryConsistency::Sequential`]). It is
+    /// for all allocations that do not say so themselves (`memory::with_consistency`).
+    pub fn memory_consistency(mut self, consistency: MemoryConsistency) -> Config {
+        self.consistency = Some(consistency);
+        self
+    }
+
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
@@ -381,6 +391,10 @@ impl Config {
             }),
             layout,
             managers: self.managers.or(defaults.managers).unwrap_or_default(),
+            consistency: self
+                .consistency
+                .or(defaults.consistency)
+                .unwrap_or_default(),
             watch_objects: self.watch_objects,
             survive: self.survive,
             annex: self.annex.clone(),
@@ -440,6 +454,7 @@ fn report(
         lost,
         domains,
         managers: domains.map(|_| settings.managers),
+        consistency: domains.map(|_| settings.consistency),
     };
     (value, report)
 }

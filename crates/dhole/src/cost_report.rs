@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
 
 use dhole_model::{CallSite, LineCost, TypeCounters, WaitCause, WaitCost};
+use dhole_node::MemoryConsistency;
 
 use crate::Report;
 
@@ -148,6 +149,9 @@ impl Report {
         if let (Some(domains), Some(managers)) = (self.domains, self.managers) {
             text += &format!(",\"memory_domains\":{domains},\"memory_managers\":\"{managers}\"");
         }
+        if let Some(consistency) = self.consistency {
+            text += &format!(",\"memory_consistency\":\"{consistency}\"");
+        }
         text += ",\"waits\":{";
         let totals = CAUSES.map(|cause| (cause.name(), self.costs.total_of(cause.name())));
         list(&mut text, totals, |text, (name, cost)| {
@@ -194,9 +198,15 @@ impl Display for Report {
             Count(total.messages),
             Count(total.data_bytes),
         )?;
-        if let (Some(domains), Some(managers)) = (self.domains, self.managers) {
+        if let (Some(domains), Some(managers), Some(consistency)) =
+            (self.domains, self.managers, self.consistency)
+        {
             let domains = Counted(domains as u64, "domain", "s");
-            writeln!(f, "raw memory: {domains}, managers {managers}")?;
+            write!(f, "raw memory: {domains}, managers {managers}")?;
+            match consistency {
+                MemoryConsistency::Sequential => writeln!(f)?,
+                MemoryConsistency::Release => writeln!(f, ", {consistency} consistency")?,
+            }
         }
         let costs = CAUSES.map(|cause| (cause, self.costs.total_of(cause.name())));
         let all_ns: u64 = costs

@@ -1,5 +1,5 @@
 use dhole_model::{Barriers, Coherence};
-use dhole_node::{ConfigError, Domains, MemoryLayout, MemoryManagers, Races};
+use dhole_node::{ConfigError, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races};
 
 /// The settings that a run takes from the environment, for each that the program does not set with
 /// [`Config`](crate::Config).
@@ -24,6 +24,8 @@ pub struct Defaults {
     pub layout: Option<MemoryLayout>,
     /// Which node manages a minipage of raw memory.
     pub managers: Option<MemoryManagers>,
+    /// When a node sees what others write in raw memory.
+    pub consistency: Option<MemoryConsistency>,
     /// How the report of each run is written to standard error, if it is.
     pub report: Option<ReportForm>,
 }
@@ -72,10 +74,13 @@ impl Defaults {
     pub const MEMORY: &str = "DHOLE_MEMORY";
     /// The variable that says which node manages a minipage of raw memory: `allocator` or `one`.
     pub const MANAGERS: &str = "DHOLE_MANAGERS";
+    /// The variable that says when a node sees what others write in raw memory: `sequential` or
+    /// `release`.
+    pub const CONSISTENCY: &str = "DHOLE_CONSISTENCY";
     /// The variable that says how reports are written.
     pub const REPORT: &str = "DHOLE_REPORT";
     /// All of them.
-    pub const VARIABLES: [&str; 8] = [
+    pub const VARIABLES: [&str; 9] = [
         Self::PROTOCOL,
         Self::RACES,
         Self::BARRIER,
@@ -83,6 +88,7 @@ impl Defaults {
         Self::DOMAINS,
         Self::MEMORY,
         Self::MANAGERS,
+        Self::CONSISTENCY,
         Self::REPORT,
     ];
 
@@ -131,6 +137,10 @@ impl Defaults {
             let names = MemoryManagers::ALL.map(MemoryManagers::name);
             said.parse().map_err(|_| wrong(variable, said, &names))
         });
+        let consistency = one(Self::CONSISTENCY).map(|(variable, said)| {
+            let names = MemoryConsistency::ALL.map(MemoryConsistency::name);
+            said.parse().map_err(|_| wrong(variable, said, &names))
+        });
         let report = one(Self::REPORT).map(|(variable, said)| {
             let names = ReportForm::ALL.map(ReportForm::name);
             ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
@@ -143,6 +153,7 @@ impl Defaults {
             domains: domains.transpose()?,
             layout: layout.transpose()?,
             managers: managers.transpose()?,
+            consistency: consistency.transpose()?,
             report: report.transpose()?,
         })
     }
@@ -203,6 +214,13 @@ mod tests {
         assert_eq!(managers("one"), Ok(Some(MemoryManagers::One)));
         let expected = "DHOLE_MANAGERS is `two`: one of allocator, one is expected";
         assert_eq!(managers("two").unwrap_err().to_string(), expected);
+        let consistency = |said: &'static str| {
+            let read = Defaults::read(|it| (it == Defaults::CONSISTENCY).then(|| said.to_owned()));
+            read.map(|defaults| defaults.consistency)
+        };
+        assert_eq!(consistency("release"), Ok(Some(MemoryConsistency::Release)));
+        let expected = "DHOLE_CONSISTENCY is `lazy`: one of sequential, release is expected";
+        assert_eq!(consistency("lazy").unwrap_err().to_string(), expected);
         assert_eq!(with("", "", ""), Ok(Defaults::default()));
         let all = Defaults {
             coherence: Some(Coherence::Home),
@@ -212,6 +230,7 @@ mod tests {
             domains: None,
             layout: None,
             managers: None,
+            consistency: None,
             report: None,
         };
         assert_eq!(with("home", "warn-all", "central"), Ok(all));

@@ -109,9 +109,10 @@ pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, repli
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
     Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,
-    MemoryLayout, MemoryManagers, MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError,
-    ProtocolLacks, RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore,
-    Spawned, StartError, SyncError, Under, Waiter, Where, Worker, WriteDetection,
+    MemoryConsistency, MemoryLayout, MemoryManagers, MixedProtocols, Op, Optimisations,
+    OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races, RacingWrite, Result, RunEnded,
+    RunError, RwLock, Semaphore, Spawned, StartError, SyncError, Under, Waiter, Where, Worker,
+    WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
 pub use job_queue::{ByValue, JobQueue, Lease};

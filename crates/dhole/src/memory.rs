@@ -164,6 +164,6 @@ pub use dhole_view::{
     AtomicF32, AtomicF64, CANNOT_ACCESS, HeldRows, MemoryAccessError, MemoryAccessFailure,
     MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber,
     SharedRange, SharedRow, SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous,
-    alloc_groups, alloc_rows, hold, on_failed_access, usage,
+    alloc_groups, alloc_rows, hold, on_failed_access, usage, with_consistency,
 };
 pub use dhole_view::{sync, threads};

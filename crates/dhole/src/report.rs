@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use dhole_model::{Counters, LineCosts, NodeId};
-use dhole_node::{LostNode, MemoryManagers, RaceReport};
+use dhole_node::{LostNode, MemoryConsistency, MemoryManagers, RaceReport};
 #[cfg(feature = "sim")]
 use dhole_sim::{Computation, Sim};
 
@@ -65,6 +65,10 @@ pub struct Report {
     /// ([`Config::memory_managers`](crate::Config::memory_managers)); none where the run has no raw
     /// memory.
     pub managers: Option<MemoryManagers>,
+    /// When nodes saw what others wrote in raw memory
+    /// ([`Config::memory_consistency`](crate::Config::memory_consistency)); none where the run has
+    /// no raw memory.
+    pub consistency: Option<MemoryConsistency>,
 }
 
 impl Report {

@@ -12,6 +12,9 @@ use super::table::{MinipageRefusal, check_size};
 
 type Taken = Result<(), &'static str>;
 
+/// The bit beside the alignment in a request for minipages that nodes may write together.
+const RELEASED: u32 = 1 << 31;
+
 /// The node that manages all minipages, where one does.
 const MANAGER: NodeId = NodeId(0);
 
@@ -58,7 +61,7 @@ impl Millipage {
                 false => MemoryOperation::Allocate,
             },
             asker: self.me,
-            number: align as u32,
+            number: align as u32 | if self.table.releases { RELEASED } else { 0 },
             ticket,
             address: count,
             // The length of words takes the place of the bytes.
@@ -94,11 +97,13 @@ impl Millipage {
         if !self.one_manager || self.me != MANAGER || request.asker != from || from == self.me {
             return Err("an allocation for another node, or by one that does not manage it");
         }
-        let (bytes, align) = (minipage.at, number.into());
+        let (bytes, align) = (minipage.at, u64::from(number & !RELEASED));
+        let own = self.allocate_released(number & RELEASED != 0);
         let allocated = match request.operation {
             MemoryOperation::AllocateInGroups => self.allocate_in_groups(count, bytes, align),
             _ => self.allocate(count, bytes, align),
         };
+        self.allocate_released(own);
         let answer = match allocated {
             Ok(run) => {
                 out.does(MemoryCommand::Allocated(run));

@@ -36,6 +36,21 @@ pub enum MemoryCommand {
     },
     /// The bytes that came with the message are those of this minipage from here on.
     Install(Minipage),
+    /// Make a twin of this minipage: a copy of the bytes that it has now. There is none yet.
+    Twin(Minipage),
+    /// Send a message with the bytes in which its minipage differs from its twin, which is not
+    /// needed any more. The message gets the length of the diff in place of the minipage's.
+    SendDiff {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        message: MemoryMessage,
+    },
+    /// The diff that came with the message is written into this minipage, of which threads of the
+    /// node may write other bytes meanwhile. No thread holds it.
+    MergeDiff(Minipage),
+    /// The twin of this minipage is not needed any more.
+    DropTwin(Minipage),
     /// The bytes of this minipage, of which no node has a copy, are zero from here on.
     Clear(Minipage),
     /// This node, which manages all minipages, has allocated these for another one.

@@ -69,6 +69,11 @@ impl Millipage {
         node != self.me && self.leaders.get(node.index()) == Some(&self.me)
     }
 
+    /// Whether some domain has several nodes.
+    pub(super) fn has_domains(&self) -> bool {
+        self.domains().count() < self.nodes
+    }
+
     /// The leaders of all domains.
     pub(super) fn domains(&self) -> impl Iterator<Item = NodeId> + '_ {
         let all = self.leaders.iter().enumerate();
@@ -100,8 +105,8 @@ impl Millipage {
         if request.asker != from || self.manager_of(request.address).is_none() {
             return Err("a request for another node, or for what nobody manages");
         }
-        if request.operation.is_brought() {
-            return Err("a request to bring a minipage, which no node makes");
+        if !request.operation.is_asked_for() || request.operation == MemoryOperation::Flush {
+            return Err("a request for what no node of a domain asks its leader");
         }
         if request.operation == MemoryOperation::Push {
             self.push(request.address, out);

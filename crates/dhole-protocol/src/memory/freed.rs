@@ -6,15 +6,19 @@ use std::collections::BTreeSet;
 use super::minipage::{Minipage, offset_of};
 use super::run::MinipageRun;
 
-/// Bytes of a minipage, and what its address is a multiple of: the size of its numbers. A reference
-/// to what was freed leads to numbers of the same size, as long as it is used.
-pub(super) type Shape = (u64, u64);
+/// What the address of a minipage is a multiple of, which is the size of its numbers; and whether
+/// nodes may write it together.
+pub(super) type Kind = (u64, bool);
+
+/// Bytes of a minipage, and its kind. A reference to what was freed leads to numbers of the same
+/// size, as long as it is used.
+pub(super) type Shape = (u64, Kind);
 
 /// Freed minipages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Freed {
-    /// By the offset of the first minipage of a run: what their addresses are multiples of.
-    pub shapes: SortedMap<u64, u64>,
+    /// By the offset of the first minipage of a run: their kind.
+    pub shapes: SortedMap<u64, Kind>,
     /// Bytes of all that are freed.
     pub bytes: u64,
     /// By their shape, at these addresses, with the offset of the first minipage of the run.
@@ -27,8 +31,8 @@ pub(super) struct Freed {
 
 impl Freed {
     fn shape(&self, run: &MinipageRun) -> Shape {
-        let align = self.shapes.get(&offset_of(run.at));
-        (run.bytes.into(), align.copied().unwrap_or(1))
+        let kind = self.shapes.get(&offset_of(run.at));
+        (run.bytes.into(), kind.copied().unwrap_or((1, false)))
     }
 
     /// A minipage of a run is freed.

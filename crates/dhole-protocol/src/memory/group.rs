@@ -128,6 +128,19 @@ impl Millipage {
                 minipage,
                 ..*request
             };
+            let managed = self.managed.get(&minipage.at);
+            let is_released = match managed {
+                Some(managed) => managed.is_released(),
+                None => self.table.is_released(minipage.at) && !self.has_domains(),
+            };
+            // Where nodes may write together they get it to write when they ask.
+            let brought = match is_released {
+                true => MemoryMessage {
+                    operation: MemoryOperation::Bring,
+                    ..brought
+                },
+                false => brought,
+            };
             // The leader has what nobody has used, and hears so at its first request.
             let is_unused = !self.managed.contains_key(&minipage.at);
             if is_unused && request.asker == self.leader() {

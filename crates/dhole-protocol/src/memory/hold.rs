@@ -23,6 +23,9 @@ pub enum HoldRefusal {
     Lacks,
     /// They are not all of one minipage.
     Beyond,
+    /// The node flushes the minipage, and merges what others wrote: it may be held when that is
+    /// over.
+    Flushes,
 }
 
 impl Hold {
@@ -53,6 +56,9 @@ impl Millipage {
         let is_within = minipage.at <= address && address.checked_add(bytes) <= Some(end);
         if !is_within {
             return Err(HoldRefusal::Beyond);
+        }
+        if self.released.flushes(minipage) {
+            return Err(HoldRefusal::Flushes);
         }
         let hold = self.holds.get_or_default(minipage.at);
         match writes {
@@ -100,6 +106,7 @@ impl Millipage {
         let deferred = hold.deferred.take();
         if hold.readers + hold.writers == 0 {
             self.holds.remove(&at);
+            self.may_flush(at, out);
         }
         let Some((from, message)) = deferred else {
             return Ok(());

@@ -100,8 +100,13 @@ impl Millipage {
         let held = self.managed_copy(from, message)?;
         let (asker, operation) = (message.asker, message.operation);
         let is_push = operation == MemoryOperation::Push;
-        if self.is_member() || operation == MemoryOperation::Free || is_push != (asker == self.me) {
+        let is_sent = !matches!(operation, MemoryOperation::Free | MemoryOperation::Flush);
+        if self.is_member() || !is_sent || is_push != (asker == self.me) {
             return Err("a copy of a minipage is asked for whoever has it");
+        }
+        let is_twinned = self.released.has_twin(minipage);
+        if is_twinned && operation.takes_copies() {
+            return Err("a copy is taken away, with what a node wrote together with others");
         }
         // It is taken away, or made to stay as it is, before its bytes are read.
         let kept = match operation.takes_copies() {
@@ -112,7 +117,8 @@ impl Millipage {
             self.withdraw(minipage.at, out);
             return Ok(());
         }
-        if held.permission != kept {
+        // A node that writes together with others goes on.
+        if held.permission != kept && !is_twinned {
             self.permit(minipage, kept, out);
         }
         let kind = MemoryKind::Data;
@@ -147,6 +153,9 @@ impl Millipage {
         if self.defers(from, &message, left)? {
             self.withdraw(message.minipage.at, out);
             return Ok(());
+        }
+        if self.released.has_twin(message.minipage) {
+            return self.loses_twin(from, message, out);
         }
         self.permit(message.minipage, left, out);
         let kind = MemoryKind::Invalidated;
@@ -205,7 +214,7 @@ impl Millipage {
                 return Ok(());
             }
             MemoryOperation::Read => Permission::Read,
-            MemoryOperation::Write => Permission::Write,
+            MemoryOperation::Write | MemoryOperation::WriteTogether => Permission::Write,
             _ => return Err("bytes of a minipage that nobody is to have"),
         };
         self.answered(&message)?;
@@ -216,6 +225,9 @@ impl Millipage {
             return Err(OVERLAPS);
         }
         out.does(MemoryCommand::Install(minipage));
+        if operation == MemoryOperation::WriteTogether {
+            self.writes_together(minipage, out);
+        }
         let asked = self.asked.get(&first_of_page(message.address));
         match asked.is_some_and(|asked| matches!(asked.waits, Waits::Round { .. })) {
             // The thread that waits for the round opens its minipages together.
@@ -242,12 +254,15 @@ impl Millipage {
             self.acknowledge(message, out);
             return Ok(());
         }
+        if message.operation == MemoryOperation::Flush {
+            return self.take_flushed(from, message, out);
+        }
         self.answered(&message)?;
         let answer = match message.operation {
             MemoryOperation::Free if self.asks(minipage.at) == Some(from) => {
                 Answer::Freed(minipage)
             }
-            MemoryOperation::Read | MemoryOperation::Write => {
+            MemoryOperation::Read | MemoryOperation::Write | MemoryOperation::WriteTogether => {
                 let is_lent = self.is_member() && !self.held.contains_key(&minipage.at);
                 let before = match is_lent && self.asks(minipage.at) == Some(from) {
                     true if self.overlaps(minipage) => return Err(OVERLAPS),
@@ -255,9 +270,14 @@ impl Millipage {
                     false => self.managed_copy(from, message)?.permission,
                 };
                 let permission = match message.operation {
-                    MemoryOperation::Write => Permission::Write,
-                    _ => before,
+                    MemoryOperation::Read => before,
+                    _ => Permission::Write,
                 };
+                match message.operation {
+                    MemoryOperation::WriteTogether => self.writes_together(minipage, out),
+                    MemoryOperation::Write => self.writes_alone(minipage, out),
+                    _ => {}
+                }
                 self.permit(minipage, permission, out);
                 Answer::Granted(message)
             }
@@ -282,8 +302,19 @@ impl Millipage {
         Ok(())
     }
 
-    pub(super) fn take_dropped(&mut self, from: NodeId, message: MemoryMessage) -> Taken {
+    pub(super) fn take_dropped(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
         let is_manager = self.asks(message.address) == Some(from);
+        if message.operation == MemoryOperation::Flush {
+            return match is_manager && self.flushed(&message, out) {
+                true => Ok(()),
+                false => Err("a flush has come to nothing that there was not"),
+            };
+        }
         match is_manager && self.pushing.remove(&message.address) {
             true => Ok(()),
             false => Err("a push has come to nothing that there was not"),
@@ -294,7 +325,12 @@ impl Millipage {
     fn answered(&self, message: &MemoryMessage) -> Taken {
         let asked = self.asked.get(&first_of_page(message.address));
         let is_answer = asked.is_some_and(|asked| {
-            let same = (asked.ticket, asked.operation) == (message.ticket, message.operation);
+            // The manager may let nodes write together.
+            let operation = match message.operation {
+                MemoryOperation::WriteTogether => MemoryOperation::Write,
+                operation => operation,
+            };
+            let same = (asked.ticket, asked.operation) == (message.ticket, operation);
             same && asked.answer.is_none() && message.asker == self.me
         });
         match is_answer {

@@ -21,6 +21,10 @@ pub(super) struct Managed {
     /// Who had the only copy last.
     owner: NodeId,
     is_freed: bool,
+    /// Nodes may write it together.
+    is_released: bool,
+    /// Who does: each has a twin of its copy.
+    together: NodeSet,
     /// Counts the operations.
     number: u32,
     work: Option<Work>,
@@ -41,7 +45,7 @@ struct Work {
 
 impl Managed {
     /// The leader of the manager's domain has the only copy.
-    fn new(minipage: Minipage, leader: NodeId) -> Managed {
+    fn new(minipage: Minipage, leader: NodeId, is_released: bool) -> Managed {
         let mut copies = NodeSet::default();
         copies.insert(leader);
         Managed {
@@ -49,6 +53,8 @@ impl Managed {
             copies,
             owner: leader,
             is_freed: false,
+            is_released,
+            together: NodeSet::default(),
             number: 0,
             work: None,
             queue: VecDeque::new(),
@@ -69,6 +75,33 @@ impl Managed {
             self.queue.push_back(request);
         }
         lacks
+    }
+
+    /// Whether a node that asks for the minipage to write gets a copy beside those of others.
+    fn writes_together(&self, asker: NodeId, operation: MemoryOperation) -> bool {
+        let has_others = || self.copies.iter().any(|node| node != asker);
+        self.is_released && operation == MemoryOperation::Write && has_others()
+    }
+
+    /// Whether it is one that nodes may write together.
+    pub(super) fn is_released(&self) -> bool {
+        self.is_released
+    }
+
+    /// Whether a message is about a diff that a node owes to the one that flushes.
+    pub(super) fn awaits_diff(&self, of: NodeId, message: &MemoryMessage) -> bool {
+        let work = self.work.as_ref();
+        let is_same = |work: &&Work| {
+            let request = &work.request;
+            let same = (request.number, request.asker) == (message.number, message.asker);
+            let flushes = request.operation == MemoryOperation::Flush;
+            same && flushes && message.operation == MemoryOperation::Flush
+        };
+        let awaits = work.filter(is_same);
+        let is_here = self.minipage.at == message.minipage.at;
+        is_here
+            && awaits.is_some_and(|work| work.awaited.contains(of))
+            && self.together.contains(of)
     }
 
     /// Whether a node has what is to be brought to it.
@@ -122,7 +155,8 @@ impl Millipage {
         if !self.managed.contains_key(&minipage.at) && leader == self.me {
             self.holds_unused(minipage);
         }
-        let managed = || Managed::new(minipage, leader);
+        let is_released = self.table.is_released(minipage.at) && !self.has_domains();
+        let managed = || Managed::new(minipage, leader, is_released);
         self.managed.get_or_insert_with(minipage.at, managed)
     }
 
@@ -136,8 +170,8 @@ impl Millipage {
         if request.asker != from || self.manager_of(request.address) != Some(self.me) {
             return Err("a request for another node, or to one that does not manage the minipage");
         }
-        if request.operation.is_brought() {
-            return Err("a request to bring a minipage, which no node makes");
+        if !request.operation.is_asked_for() {
+            return Err("a request for what the manager alone begins");
         }
         out.happens(MemoryEvent::Translated);
         let Some(minipage) = self.table.find(request.address) else {
@@ -168,7 +202,7 @@ impl Millipage {
     fn refuse(&mut self, request: MemoryMessage, out: &mut impl MemoryEffects) {
         let kind = match request.operation {
             operation if operation.is_brought() => return,
-            MemoryOperation::Push => MemoryKind::Dropped,
+            MemoryOperation::Push | MemoryOperation::Flush => MemoryKind::Dropped,
             _ => MemoryKind::Gone,
         };
         // It names none: the node may have words for it.
@@ -189,9 +223,14 @@ impl Millipage {
             let asker = request.asker;
             let has_copy = managed.copies.contains(asker);
             let is_push = request.operation == MemoryOperation::Push;
+            if managed.writes_together(asker, request.operation) {
+                request.operation = MemoryOperation::WriteTogether;
+            }
             let operation = request.operation;
             let has = operation.is_brought() && managed.has(asker, operation);
-            if managed.is_freed || has || is_push && !has_copy {
+            let is_flushed =
+                operation == MemoryOperation::Flush && !managed.together.contains(asker);
+            if managed.is_freed || has || is_flushed || is_push && !has_copy {
                 self.refuse(request, out);
                 continue;
             }
@@ -285,11 +324,41 @@ impl Millipage {
             if work.is_forwarded || !work.awaited.contains(from) {
                 return Err("a copy is gone that was not taken away");
             }
+            let flushes = work.request.operation == MemoryOperation::Flush;
+            if flushes && managed.together.contains(from) {
+                return Err("a copy is gone of which a diff is to be merged");
+            }
             work.awaited.remove(from);
             managed.copies.remove(from);
+            managed.together.remove(from);
         }
         self.forward(at, out);
         self.begin_next(at, out);
+        Ok(())
+    }
+
+    /// The node that flushes has merged the diff of another one, which has no copy any more.
+    pub(super) fn take_merged(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let at = message.minipage.at;
+        let writer = u16::try_from(message.ticket).map(NodeId);
+        let managed = self.managed.get_mut(&at).zip(writer.ok());
+        let merged = managed.filter(|(managed, writer)| {
+            from == message.asker
+                && managed.minipage == message.minipage
+                && managed.awaits_diff(*writer, &message)
+        });
+        let (managed, writer) = merged.ok_or("a diff is merged that is not awaited")?;
+        managed.copies.remove(writer);
+        managed.together.remove(writer);
+        if let Some(work) = &mut managed.work {
+            work.awaited.remove(writer);
+        }
+        self.forward(at, out);
         Ok(())
     }
 
@@ -317,6 +386,10 @@ impl Millipage {
         if work.request.operation.takes_copies() {
             managed.copies.retain_only(from);
             managed.owner = from;
+            managed.together = NodeSet::default();
+        }
+        if work.request.operation == MemoryOperation::WriteTogether {
+            managed.together.insert(from);
         }
         if work.awaited.is_empty() {
             managed.work = None;

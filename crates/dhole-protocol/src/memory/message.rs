@@ -24,13 +24,19 @@ pub enum MemoryKind {
     Ack,
     /// Nothing is allocated at the address, or no longer.
     Gone,
-    /// A push comes to nothing: the asker has no copy any more.
+    /// A push or a flush comes to nothing: the asker has no copy any more, or none that it wrote
+    /// together with others.
     Dropped,
+    /// What a node that has lost its copy to a flush wrote into it, for the node that flushes. The
+    /// diff is the payload.
+    Diff,
+    /// The node that flushes has merged a diff. The ticket is the number of the node that wrote it.
+    Merged,
 }
 
 impl MemoryKind {
     /// Every kind.
-    pub const ALL: [MemoryKind; 9] = [
+    pub const ALL: [MemoryKind; 11] = [
         MemoryKind::Request,
         MemoryKind::Forward,
         MemoryKind::Invalidate,
@@ -40,6 +46,8 @@ impl MemoryKind {
         MemoryKind::Ack,
         MemoryKind::Gone,
         MemoryKind::Dropped,
+        MemoryKind::Diff,
+        MemoryKind::Merged,
     ];
 }
 
@@ -62,17 +70,31 @@ pub enum MemoryOperation {
     Allocate,
     /// The same, in groups.
     AllocateInGroups,
+    /// What the manager makes of [`Write`](MemoryOperation::Write) where the minipage is release
+    /// consistent, and other nodes have copies: one to write, beside theirs.
+    WriteTogether,
+    /// Before a release: that the writes of the asker, and of all that write together with it, are
+    /// in the only copy.
+    Flush,
 }
 
 impl MemoryOperation {
     /// Whether other nodes lose their copies, and the node for which it is has the only one then.
     pub(super) fn takes_copies(self) -> bool {
-        matches!(self, MemoryOperation::Write | MemoryOperation::BringToWrite)
+        matches!(
+            self,
+            MemoryOperation::Write | MemoryOperation::BringToWrite | MemoryOperation::Flush
+        )
     }
 
     /// Whether a manager begins it for a node that has not asked.
     pub(super) fn is_brought(self) -> bool {
         matches!(self, MemoryOperation::Bring | MemoryOperation::BringToWrite)
+    }
+
+    /// Whether a node may ask for it. The manager makes the others.
+    pub(super) fn is_asked_for(self) -> bool {
+        !self.is_brought() && self != MemoryOperation::WriteTogether
     }
 
     /// Whether a node asks for new minipages.
@@ -103,7 +125,7 @@ pub struct MemoryMessage {
     pub ticket: u32,
     /// The address for which it asked.
     pub address: u64,
-    /// The minipage, once the manager has found it.
+    /// The minipage, once the manager has found it. Of a diff its bytes are those of the diff.
     pub minipage: Minipage,
 }
 
@@ -120,6 +142,8 @@ impl MemoryMessage {
             MemoryKind::Ack => MessageKind::MemoryAck,
             MemoryKind::Gone => MessageKind::MemoryGone,
             MemoryKind::Dropped => MessageKind::MemoryDropped,
+            MemoryKind::Diff => MessageKind::MemoryDiff,
+            MemoryKind::Merged => MessageKind::MemoryMerged,
         }
     }
 
@@ -145,7 +169,7 @@ impl MemoryMessage {
     /// Bytes of its payload.
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
-            MemoryKind::Data => self.minipage.bytes.into(),
+            MemoryKind::Data | MemoryKind::Diff => self.minipage.bytes.into(),
             _ if self.has_words() => self.minipage.bytes.into(),
             _ => 0,
         }

@@ -66,6 +66,8 @@ pub(super) struct Table {
     freed: Freed,
     /// None of those is allocated again.
     pub keeps_freed: bool,
+    /// Nodes may write together what is allocated next.
+    pub releases: bool,
     /// The last pages that have room, in the order in which they were begun.
     open: Vec<OpenPage>,
     /// The first page of which nothing is taken.
@@ -95,6 +97,7 @@ impl Table {
             runs: SortedMap::new(),
             freed: Freed::default(),
             keeps_freed: false,
+            releases: false,
             open: Vec::new(),
         }
     }
@@ -108,13 +111,21 @@ impl Table {
         bytes: u64,
         align: u64,
     ) -> Result<(MinipageRun, bool), MinipageRefusal> {
-        let shape = (bytes, align);
+        let shape = (bytes, (align, self.releases));
         if let Some(run) = self.freed.take(count, shape, &self.runs) {
             return Ok((run, true));
         }
         let run = self.allocate_unused(count, bytes, align)?;
-        self.freed.shapes.insert(offset_of(run.at), align);
+        let kind = (align, self.releases);
+        self.freed.shapes.insert(offset_of(run.at), kind);
         Ok((run, false))
+    }
+
+    /// Whether nodes may write the minipage at an address together.
+    pub fn is_released(&self, address: u64) -> bool {
+        let run = self.run_of(address);
+        let kind = run.and_then(|run| self.freed.shapes.get(&offset_of(run.at)));
+        kind.is_some_and(|(_, releases)| *releases)
     }
 
     /// A minipage is no node's any more.

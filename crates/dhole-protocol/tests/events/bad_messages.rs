@@ -397,6 +397,8 @@ fn the_moments_show_messages_of_every_kind() {
         MemoryAck,
         MemoryGone,
         MemoryDropped,
+        MemoryDiff,
+        MemoryMerged,
         ThreadLock,
         ThreadBarrier,
         ThreadCondition,

@@ -13,8 +13,10 @@ use dhole_space::{Protection, ProtectionError};
 
 use super::{freed_by, known, locked, waits_for};
 use crate::arena::Arena;
+use crate::minipage_diff;
 use crate::red_zones::RedZones;
 use crate::sites::{AllocationSite, Sites, shortened};
+use crate::twins::Twins;
 use crate::waiters::Waiters;
 
 /// Carries the effects of the machine out.
@@ -27,6 +29,9 @@ pub(crate) struct Effects<'a, 'o> {
     /// Where the thread frees a minipage, or asks for new ones, if it does.
     pub(super) site: Option<CallSite>,
     pub(super) arena: &'a Arena,
+    pub(super) twins: &'a Twins,
+    /// Whose message led to the step: this node where none did.
+    pub(super) from: NodeId,
     pub(super) waiters: &'a Waiters,
     pub(super) payload: &'a [u8],
     pub out: &'a mut AnnexOutbox<'o>,
@@ -64,6 +69,13 @@ impl MemoryEffects for Effects<'_, '_> {
                 self.arena.scatter(minipage, self.payload);
                 self.guard(minipage, false);
             }
+            MemoryCommand::Twin(minipage) => {
+                self.twins.make(minipage, self.arena);
+                self.out.work.twin_bytes += u64::from(minipage.bytes);
+            }
+            MemoryCommand::SendDiff { to, message } => self.send_diff(to, message),
+            MemoryCommand::MergeDiff(minipage) => self.merge_diff(minipage),
+            MemoryCommand::DropTwin(minipage) => self.twins.forget(minipage),
             MemoryCommand::Clear(minipage) if self.arena.catches() => {
                 self.arena.clear(minipage);
                 if let Some(zones) = self.red_zones {
@@ -118,6 +130,28 @@ impl Effects<'_, '_> {
                 self.failed = self.failed.take().or(checked.err());
             }
             false => zones.learn(minipage, self.arena),
+        }
+    }
+
+    /// Sends what this node wrote into a minipage that its threads write no more.
+    fn send_diff(&mut self, to: NodeId, mut message: MemoryMessage) {
+        let minipage = message.minipage;
+        let diff = self.twins.diff(minipage, self.arena);
+        self.out.work.compared_bytes += u64::from(minipage.bytes);
+        self.out.work.made_bytes += diff.len() as u64;
+        message.minipage.bytes = diff.len() as u32;
+        self.out
+            .send_bytes(to, message, |into| into.extend_from_slice(&diff));
+    }
+
+    /// Writes what another node wrote into a minipage.
+    fn merge_diff(&mut self, minipage: Minipage) {
+        self.out.work.applied_bytes += self.payload.len() as u64;
+        let merge = |at: usize, run: &[u8]| self.arena.merge(minipage, at, run);
+        if minipage_diff::runs(self.payload, minipage.bytes as usize, merge).is_err() {
+            let what = "what it wrote into a minipage, which is no difference of such bytes";
+            let from = self.from;
+            self.failed = Some(ProtocolError::BadMessage { from, what });
         }
     }
 

@@ -71,6 +71,10 @@ impl Memory {
         let mut effects = self.effects(&[], out);
         loop {
             let held = machine.hold(address, bytes, writes);
+            // What others wrote is merged first.
+            if held == Err(HoldRefusal::Flushes) {
+                return None;
+            }
             if held != Err(HoldRefusal::Lacks) {
                 // What came of its request is acknowledged now that it is held.
                 if wanted.asked {

@@ -16,6 +16,7 @@ mod killed;
 mod litmus;
 mod managers;
 mod programs;
+mod release;
 mod reuse;
 mod rounds;
 mod starting;

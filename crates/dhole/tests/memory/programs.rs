@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use dhole::{RunError, Worker};
 
 use crate::{
-    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, managers, starting,
-    sync, threads,
+    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, managers, release,
+    starting, sync, threads,
 };
 
 /// Runs a program by its name; the exit code of the process.
@@ -34,6 +34,8 @@ pub fn run(name: &str) -> i32 {
             ends(run.map(|_| ()))
         }
         "managers" => ends(managers::counts()),
+        "together" => ends(release::counts()),
+        "takes turns" => ends(release::takes_turns()),
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),

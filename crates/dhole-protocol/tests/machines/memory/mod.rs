@@ -1,6 +1,7 @@
 //! Millipage's machines: which messages an access takes, case by case, and what no sound node says.
 
 mod managers;
+mod release;
 
 use std::collections::VecDeque;
 
@@ -54,7 +55,16 @@ impl Pack {
                     self.log.push((node, to.index(), message.kind));
                 }
                 MemoryCommand::Permit { permission, .. } => self.permitted.push((node, permission)),
+                MemoryCommand::SendDiff { to, mut message } => {
+                    // Nothing has changed.
+                    message.minipage.bytes = 0;
+                    self.sent.push_back((node, to.index(), message));
+                    self.log.push((node, to.index(), message.kind));
+                }
                 MemoryCommand::Install(_)
+                | MemoryCommand::Twin(_)
+                | MemoryCommand::MergeDiff(_)
+                | MemoryCommand::DropTwin(_)
                 | MemoryCommand::Clear(_)
                 | MemoryCommand::Allocated(_)
                 | MemoryCommand::Wake { .. } => {}

@@ -1,0 +1,266 @@
+//! Release consistency: nodes that write one minipage together, and what a node does before it
+//! releases (eager release consistency, as in Munin, for minipages).
+//!
+//! A node that wants to write a release consistent minipage of which others have copies gets a copy
+//! beside theirs. It makes a *twin* before it writes. Before a thread of the node releases anything
+//! (a lock, a barrier), the node *flushes* what it wrote so: its manager takes all other copies
+//! away, and a node that wrote its own sends the difference from its twin to the node that
+//! flushes. When all are merged that node has the only copy. So a node that acquires afterwards has
+//! no copy from before, and asks for one.
+//!
+//! A flush of a minipage that another node's flush took comes to nothing when that is over: the
+//! writes are in the other's copy. A node remembers minipages to be flushed apart from twins. For
+//! that its copy is taken does not yet say that the copies of others are.
+
+use std::collections::BTreeSet;
+
+use dhole_model::{NodeId, SortedMap};
+
+use super::Millipage;
+use super::command::{MemoryCommand, MemoryEffects, Permission};
+use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
+use super::minipage::Minipage;
+use crate::node_set::NodeSet;
+
+type Taken = Result<(), &'static str>;
+
+/// What a node writes together with others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Released {
+    /// The addresses of minipages that it wrote since it asked for the last flush of them.
+    dirty: BTreeSet<u64>,
+    /// Those of minipages of which it has twins.
+    twins: BTreeSet<u64>,
+    /// By their addresses: minipages whose flush is under way.
+    flushes: SortedMap<u64, Flush>,
+}
+
+/// A flush of a minipage.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Flush {
+    ticket: u32,
+    /// Whose diffs are merged.
+    merged: NodeSet,
+}
+
+/// The flushes for which a thread waits that is about to release.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MemoryFlush {
+    begun: bool,
+    /// Under way, with their tickets.
+    waits: Vec<(u64, u32)>,
+    /// To be asked for, when another flush of the minipage is over, or a thread does not hold it
+    /// any more.
+    later: Vec<u64>,
+}
+
+impl Released {
+    pub fn has_twin(&self, minipage: Minipage) -> bool {
+        self.twins.contains(&minipage.at)
+    }
+
+    /// Whether the flush of a minipage is under way.
+    pub fn flushes(&self, minipage: Minipage) -> bool {
+        self.flushes.contains_key(&minipage.at)
+    }
+
+    pub fn is_at_rest(&self) -> bool {
+        self.twins.is_empty() && !self.owes()
+    }
+
+    fn owes(&self) -> bool {
+        !self.dirty.is_empty() || self.flushes.iter().next().is_some()
+    }
+}
+
+impl Millipage {
+    /// Whether nodes may write together what this node, or another one that it manages for,
+    /// allocates next; whether they might what it allocated last.
+    pub fn allocate_released(&mut self, releases: bool) -> bool {
+        std::mem::replace(&mut self.table.releases, releases)
+    }
+
+    /// Whether a thread that releases waits for a [flush](Millipage::flush).
+    pub fn owes_flushes(&self) -> bool {
+        self.released.owes()
+    }
+
+    /// Whether a flush of the minipage at an address is under way.
+    pub fn flushes_at(&self, address: u64) -> bool {
+        let held = self.held_at(address);
+        held.is_some_and(|held| self.released.flushes(held.minipage))
+    }
+
+    /// A thread is about to release. All that threads of this node wrote together with others is
+    /// flushed first. The node sends all requests before the thread waits. Whether nothing is left
+    /// to wait for; otherwise the thread is woken at each answer, and calls this again.
+    pub fn flush(&mut self, flush: &mut MemoryFlush, out: &mut impl MemoryEffects) -> bool {
+        if !flush.begun {
+            flush.begun = true;
+            let under_way = self.released.flushes.iter();
+            flush.waits = under_way.map(|(at, it)| (*at, it.ticket)).collect();
+            flush.later = self.released.dirty.iter().copied().collect();
+        }
+        let waits = &mut flush.waits;
+        flush.later.retain(|at| {
+            let begun = self.released.flushes.get(at).map(|it| it.ticket);
+            match (self.released.dirty.contains(at), begun) {
+                // Another thread has asked for it since.
+                (false, Some(ticket)) => waits.push((*at, ticket)),
+                (false, None) => {}
+                (true, Some(_)) => return true,
+                (true, None) if self.holds.contains_key(at) => return true,
+                (true, None) => waits.push((*at, self.begin_flush(*at, out))),
+            }
+            false
+        });
+        self.own_messages(out);
+        let flushes = &self.released.flushes;
+        let is_under_way = |(at, ticket): &(u64, u32)| {
+            let flush = flushes.get(at);
+            flush.is_some_and(|flush| flush.ticket == *ticket)
+        };
+        flush.waits.retain(is_under_way);
+        flush.waits.is_empty() && flush.later.is_empty()
+    }
+
+    fn begin_flush(&mut self, at: u64, out: &mut impl MemoryEffects) -> u32 {
+        let ticket = self.next_ticket();
+        self.released.dirty.remove(&at);
+        let merged = NodeSet::default();
+        self.released.flushes.insert(at, Flush { ticket, merged });
+        self.ask(at, MemoryOperation::Flush, ticket, out);
+        ticket
+    }
+
+    /// No thread holds this any more, which a flush may have waited for.
+    pub(super) fn may_flush(&self, at: u64, out: &mut impl MemoryEffects) {
+        if self.released.dirty.contains(&at) {
+            out.does(MemoryCommand::Wake { address: at });
+        }
+    }
+
+    /// This node may write a minipage of which others have copies.
+    pub(super) fn writes_together(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
+        self.released.dirty.insert(minipage.at);
+        if self.released.twins.insert(minipage.at) {
+            out.does(MemoryCommand::Twin(minipage));
+        }
+    }
+
+    /// This node has the only copy of a minipage: other nodes lack nothing of it.
+    pub(super) fn writes_alone(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
+        self.released.dirty.remove(&minipage.at);
+        if self.released.twins.remove(&minipage.at) {
+            out.does(MemoryCommand::DropTwin(minipage));
+        }
+    }
+
+    /// The manager takes a copy away that this node wrote together with others.
+    pub(super) fn loses_twin(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let minipage = message.minipage;
+        let flushes = match message.operation {
+            MemoryOperation::Flush if message.asker != self.me => true,
+            MemoryOperation::Free => false,
+            _ => return Err("a copy is taken away, with what a node wrote together with others"),
+        };
+        self.released.twins.remove(&minipage.at);
+        // Its bytes are compared when threads write them no more.
+        self.permit(minipage, Permission::Nothing, out);
+        if flushes {
+            let (kind, to) = (MemoryKind::Diff, message.asker);
+            let message = MemoryMessage { kind, ..message };
+            out.does(MemoryCommand::SendDiff { to, message });
+            return Ok(());
+        }
+        out.does(MemoryCommand::DropTwin(minipage));
+        let kind = MemoryKind::Invalidated;
+        self.send(from, MemoryMessage { kind, ..message }, out);
+        Ok(())
+    }
+
+    /// What another node wrote together with this one, which flushes.
+    pub(super) fn take_diff(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        const UNASKED: &str = "a diff of a minipage that is not flushed";
+        let at = message.minipage.at;
+        let held = self.held.get(&at).copied();
+        let is_held = self.holds.contains_key(&at);
+        let held = held.filter(|held| !is_held && self.released.twins.contains(&held.minipage.at));
+        let flush = self.released.flushes.get_mut(&at);
+        let flush = flush.filter(|flush| {
+            let is_flush = message.operation == MemoryOperation::Flush;
+            is_flush && message.asker == self.me && flush.ticket == message.ticket
+        });
+        let (held, flush) = held.zip(flush).ok_or(UNASKED)?;
+        if flush.merged.contains(from) || from == self.me {
+            return Err(UNASKED);
+        }
+        let minipage = held.minipage;
+        if self.manager_of(at) == Some(self.me) {
+            let managed = self.managed.get(&at);
+            if !managed.is_some_and(|managed| managed.awaits_diff(from, &message)) {
+                return Err(UNASKED);
+            }
+        }
+        if let Some(flush) = self.released.flushes.get_mut(&at) {
+            flush.merged.insert(from);
+        }
+        out.does(MemoryCommand::MergeDiff(minipage));
+        let merged = MemoryMessage {
+            kind: MemoryKind::Merged,
+            ticket: from.0.into(),
+            minipage,
+            ..message
+        };
+        if let Some(manager) = self.asks(at) {
+            self.send(manager, merged, out);
+        }
+        Ok(())
+    }
+
+    /// This node has flushed a minipage, and has the only copy.
+    pub(super) fn take_flushed(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let minipage = message.minipage;
+        let held = self.held.get(&minipage.at);
+        let has_twin = self.released.has_twin(minipage);
+        let is_held = has_twin && held.is_some_and(|held| held.minipage == minipage);
+        if !is_held || self.asks(minipage.at) != Some(from) || !self.flushed(&message, out) {
+            return Err("a flush is over that there was not");
+        }
+        self.writes_alone(minipage, out);
+        self.acknowledge(message, out);
+        Ok(())
+    }
+
+    /// A flush is over, if it was under way.
+    pub(super) fn flushed(
+        &mut self,
+        message: &MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> bool {
+        let at = message.address;
+        let flush = self.released.flushes.get(&at);
+        let is_over =
+            flush.is_some_and(|flush| flush.ticket == message.ticket) && message.asker == self.me;
+        if is_over {
+            self.released.flushes.remove(&at);
+            out.does(MemoryCommand::Wake { address: at });
+        }
+        is_over
+    }
+}

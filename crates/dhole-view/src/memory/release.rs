@@ -1,0 +1,65 @@
+//! What goes before a release: other nodes get what this node wrote together with them.
+
+use dhole_node::{AnnexStep, MemoryConsistency};
+use dhole_protocol::memory::MemoryFlush;
+
+use super::Memory;
+use crate::context::{self, MemoryWaitError};
+use crate::waiters::WaitsFor;
+
+impl Memory {
+    /// A thread is about to release something. It waits until no other node has a copy that lacks
+    /// what threads of this node wrote together with others.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError`]
+    pub fn flush(&self) -> Result<(), MemoryWaitError> {
+        if !self.twins.owes() {
+            return Ok(());
+        }
+        let (mut flush, mut failed) = (MemoryFlush::default(), None);
+        context::wait(self.threads(), WaitsFor::AnyPage, &mut |out| {
+            let machine = &mut self.lock().machine;
+            let mut effects = self.effects(&[], out);
+            let is_over = machine.flush(&mut flush, &mut effects);
+            failed = effects.failed.take();
+            if !machine.owes_flushes() {
+                self.twins.owes_nothing();
+            }
+            match is_over || failed.is_some() {
+                true => AnnexStep::Over,
+                false => AnnexStep::Waits,
+            }
+        })?;
+        failed.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
+    }
+
+    /// As [`flush`](Memory::flush), where the run ends if it cannot be.
+    pub fn must_flush(&self) {
+        let flushed = self.flush();
+        context::must(self.threads(), flushed, "flushing memory before a release");
+    }
+
+    /// What this node allocates is of this consistency until the result is dropped, by unwinding
+    /// too.
+    pub fn allocates_with(&self, consistency: MemoryConsistency) -> AllocatesWith<'_> {
+        let releases = consistency == MemoryConsistency::Release;
+        let before = self.lock().machine.allocate_released(releases);
+        AllocatesWith {
+            memory: self,
+            before,
+        }
+    }
+}
+
+/// What a node allocates is of another consistency until this is dropped.
+pub(crate) struct AllocatesWith<'a> {
+    memory: &'a Memory,
+    before: bool,
+}
+
+impl Drop for AllocatesWith<'_> {
+    fn drop(&mut self) {
+        self.memory.lock().machine.allocate_released(self.before);
+    }
+}

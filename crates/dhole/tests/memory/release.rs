@@ -1,0 +1,329 @@
+//! Memory that is release consistent: nodes write one minipage together.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use dhole::memory::{self, SharedRows, sync, threads};
+use dhole::sim::Settings;
+use dhole::{CallSite, Config, MemoryConsistency, MessageKind, Run, RunError, Worker};
+
+use crate::{config, domains, messages};
+
+fn released(nodes: usize) -> Config {
+    config(nodes).memory_consistency(MemoryConsistency::Release)
+}
+
+fn release(w: &mut Worker<'_>) -> dhole::Result<SharedRows<u64>> {
+    w.once(|w| {
+        let alloc = |w: &mut Worker<'_>| memory::alloc_contiguous::<u64>(w, 8, 64);
+        Ok(memory::with_consistency(
+            w,
+            MemoryConsistency::Release,
+            alloc,
+        )??)
+    })
+}
+
+/// Nodes 1 and 2 write every other number of a page together, and all nodes read all.
+fn together(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    let rows = release(w)?;
+    let (me, cells) = (w.node().index(), |row: usize| rows.row(row).cells(w));
+    if me > 0 {
+        for row in 0..8 {
+            let own = cells(row).iter().skip(me - 1).step_by(2);
+            own.for_each(|cell| cell.store(me as u64, Relaxed));
+        }
+    }
+    w.barrier()?;
+    let all = (0..8).flat_map(|row| rows.row(row).cells(w));
+    let sum = all.map(|cell| cell.load(Relaxed)).sum();
+    w.barrier()?;
+    Ok(sum)
+}
+
+/// Says what a run came to.
+pub fn counts() -> Result<(), RunError> {
+    let run = config(1).run(together)?;
+    println!("=> {}", words(&run));
+    Ok(())
+}
+
+fn words(run: &Run<u64>) -> String {
+    let total = run.report.total();
+    let faults = (total.raw_read_faults, total.raw_write_faults);
+    format!("{} {faults:?} {:?}", run.value, messages(run))
+}
+
+#[test]
+fn writers_of_one_page_take_the_same_messages_everywhere() {
+    use MessageKind::{
+        MemoryAck, MemoryData, MemoryDiff, MemoryDropped, MemoryForward, MemoryGrant,
+        MemoryInvalidate, MemoryInvalidated, MemoryMerged, MemoryRequest,
+    };
+    // Both writers get the copy of node 0, which manages the page. One flushes: node 0 loses its
+    // copy without a message, and the other writer sends what it wrote. The flush of that one
+    // comes to nothing. Then it reads, and node 0 does, both from the first.
+    let sent = [
+        (MemoryRequest, 2 + 2 + 1),
+        (MemoryForward, 2),
+        (MemoryInvalidate, 1),
+        (MemoryData, 2 + 2),
+        (MemoryGrant, 1),
+        (MemoryAck, 2 + 1 + 1),
+        (MemoryDropped, 1),
+        (MemoryDiff, 1),
+        (MemoryMerged, 1),
+    ];
+    let expected = format!("{} (2, 2) {sent:?}", 256 * 3);
+    let simulated = (0..20).map(|seed| {
+        let settings = Settings {
+            seed,
+            ..Settings::fixed_cost(3)
+        };
+        config(3).simulate(settings, together)
+    });
+    for run in simulated {
+        assert_eq!(words(&run.expect("a run")), expected);
+    }
+    // Elsewhere one may have flushed before the other asks to write. Then nothing is merged, and
+    // the second takes away the copy of the first, which has it to read.
+    let one_by_one = [
+        (MemoryRequest, 2 + 2 + 1),
+        (MemoryForward, 1 + 2),
+        (MemoryInvalidate, 1),
+        (MemoryInvalidated, 1),
+        (MemoryData, 2 + 2),
+        (MemoryGrant, 2),
+        (MemoryAck, 2 + 2 + 1),
+    ];
+    let all = [expected, format!("{} (2, 2) {one_by_one:?}", 256 * 3)];
+    let run = config(3).run(together).expect("a run");
+    assert!(all.contains(&words(&run)), "{}", words(&run));
+    for transport in ["shm", "tcp", "udp"] {
+        let said = domains::said(3, "together", transport, "node").concat();
+        assert!(all.contains(&said), "{transport}: {said}");
+    }
+    // Nodes 0 and 1 are one domain here. Then one node writes at a time.
+    let whole = domains::said(3, "together", "shm", "2").concat();
+    assert!(
+        whole.starts_with("768 ") && !whole.contains("Diff"),
+        "{whole}"
+    );
+    let whole = domains::said(3, "together", "shm", "host").concat();
+    assert_eq!(whole, "768 (0, 0) []");
+}
+
+#[test]
+fn what_a_node_writes_alone_takes_no_message_more() {
+    let program = |w: &mut Worker<'_>| {
+        let rows = release(w)?;
+        let own = rows.row(w.node().index());
+        for turn in 0..10 {
+            if w.node().index() == 1 {
+                own.cells(w)[0].store(turn, Relaxed);
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    };
+    let run = config(2).run(program).expect("a run");
+    // It asks once, and flushes once. Node 0 loses its copy to that, so the rest is its own.
+    use MessageKind::{MemoryAck, MemoryData, MemoryGrant, MemoryRequest};
+    let expected = [
+        (MemoryRequest, 2),
+        (MemoryData, 1),
+        (MemoryGrant, 1),
+        (MemoryAck, 2),
+    ];
+    assert_eq!(messages(&run), expected);
+    assert_eq!(run.report.total().raw_write_faults, 1);
+    let json = run.report.json();
+    assert!(
+        json.contains("\"memory_consistency\":\"sequential\""),
+        "{json}"
+    );
+    let run = released(2).run(program).expect("a run");
+    let said = run.report.to_string();
+    assert!(
+        said.contains("managers allocator, release consistency\n"),
+        "{said}"
+    );
+    assert!(
+        run.report
+            .json()
+            .contains("\"memory_consistency\":\"release\"")
+    );
+}
+
+/// Each node adds to its own numbers of a page in turns with barriers, and to those of all under a
+/// lock of threads and one of the engine.
+fn turns(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    const TURNS: u64 = 12;
+    let (me, nodes) = (w.node().index(), w.nodes());
+    let rows = w.once(|w| Ok(memory::alloc_contiguous::<u64>(w, 3, 16)?))?;
+    let lock = w.once(|w| Ok(w.new_lock()))?;
+    let [own, all, again] = [0, 1, 2].map(|row| rows.row(row).cells(w));
+    let add = |cell: &AtomicU64| cell.store(cell.load(Relaxed) + 1, Relaxed);
+    let site = CallSite::caller;
+    for turn in 0..TURNS {
+        add(&own[me]);
+        sync::lock(1, site())?;
+        add(&all[turn as usize % 4]);
+        sync::unlock(1)?;
+        lock.with(w, |_| {
+            add(&again[turn as usize % 3]);
+            Ok(())
+        })?;
+        if turn % 3 == 0 {
+            w.barrier()?;
+        } else {
+            sync::barrier(7, nodes as u32, site())?;
+        }
+        for (node, cell) in own[..nodes].iter().enumerate() {
+            assert_eq!(cell.load(Relaxed), turn + 1, "node {node} in turn {turn}");
+        }
+        w.barrier()?;
+    }
+    let sum = |cells: &[AtomicU64]| cells.iter().map(|cell| cell.load(Relaxed)).sum::<u64>();
+    assert_eq!(sum(all), TURNS * nodes as u64);
+    assert_eq!(sum(again), TURNS * nodes as u64);
+    Ok(sum(own))
+}
+
+#[test]
+fn what_was_released_is_seen_by_each_node_that_acquires() {
+    for nodes in [2, 3, 4] {
+        let (expected, mut merges) = (12 * nodes as u64, 0);
+        let seeds = 0..12;
+        let simulated = seeds.map(|seed| {
+            let settings = Settings {
+                seed,
+                ..Settings::fixed_cost(nodes)
+            };
+            released(nodes).simulate(settings, turns)
+        });
+        for run in simulated.chain([released(nodes).run(turns)]) {
+            let run = run.expect("a run");
+            assert_eq!(run.value, expected, "{}", run.report.transport);
+            let merged = messages(&run).into_iter();
+            merges += merged
+                .filter(|(kind, _)| *kind == MessageKind::MemoryDiff)
+                .count();
+        }
+        assert!(merges > 0, "{nodes} nodes write together");
+    }
+}
+
+/// The same of a run of processes, which is release consistent.
+pub fn takes_turns() -> Result<(), RunError> {
+    let run = released(1).run(turns)?;
+    println!("=> {}", run.value);
+    Ok(())
+}
+
+#[test]
+fn processes_see_what_was_released() {
+    for (transport, domains) in [
+        ("shm", "node"),
+        ("tcp", "node"),
+        ("shm", "2"),
+        ("shm", "host"),
+    ] {
+        let said = domains::said(3, "takes turns", transport, domains);
+        assert_eq!(said, ["36"], "{transport} {domains}");
+    }
+}
+
+#[test]
+fn threads_of_a_node_flush_what_each_of_them_wrote() {
+    let run = released(2).run(|w| {
+        let rows = w.once(|w| Ok(memory::alloc_contiguous::<u64>(w, 8, 8)?))?;
+        let (me, parties) = (w.node().index(), 4 * w.nodes() as u32);
+        let cells: Vec<_> = (0..8).map(|row| rows.row(row).cells(w)).collect();
+        let cells = &cells;
+        let body = move |thread: usize| -> Result<(), threads::ThreadError> {
+            let own = 4 * me + thread;
+            for turn in 0..50 {
+                cells[own][thread].store(turn, Relaxed);
+                sync::lock(5, CallSite::caller())?;
+                let sum = &cells[0][7];
+                sum.store(sum.load(Relaxed) + 1, Relaxed);
+                sync::unlock(5)?;
+                sync::barrier(6, parties, CallSite::caller())?;
+                for (other, row) in cells.iter().enumerate() {
+                    assert_eq!(row[other % 4].load(Relaxed), turn);
+                }
+                sync::barrier(6, parties, CallSite::caller())?;
+            }
+            Ok(())
+        };
+        threads::scope(w, |_, scope| {
+            for thread in 1..4 {
+                scope.spawn(move || body(thread).expect("turns"))?;
+            }
+            body(0)
+        })??;
+        w.barrier()?;
+        Ok(cells[0][7].load(Relaxed))
+    });
+    assert_eq!(run.expect("a run").value, 50 * 8);
+}
+
+#[test]
+fn rows_that_a_closure_holds_are_flushed_when_it_is_over() {
+    let run = released(2).run(|w| {
+        let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 8)?))?;
+        let me = w.node().index();
+        for turn in 1..40 {
+            rows.row(0).write(w, |row| row[me] = turn)?;
+            rows.row(1).write(w, |row| row[me] = turn)?;
+            w.barrier()?;
+            let seen = rows.row(0).read(w, |row| [row[0], row[1]])?;
+            assert_eq!(seen, [turn; 2]);
+            memory::hold(w, [rows.row(1)], [rows.row(0)], |[one], [two]| {
+                assert_eq!(one[..2], [turn; 2]);
+                two[2 + me] = one[1 - me];
+            })?;
+            w.barrier()?;
+        }
+        rows.row(0)
+            .read(w, |row| row[2] + row[3])
+            .map_err(dhole::Error::from)
+    });
+    assert_eq!(run.expect("a run").value, 2 * 39);
+}
+
+/// Stores of two nodes that nothing orders may pass each other's loads; what a lock orders not.
+#[test]
+fn without_an_order_a_load_may_miss_a_store() {
+    const ROUNDS: usize = 40;
+    let mut missed = 0;
+    for seed in 0..10 {
+        let settings = Settings {
+            seed,
+            ..Settings::fixed_cost(2)
+        };
+        let run = released(2).simulate(settings, |w| {
+            let rows = w.once(|w| Ok(memory::alloc_contiguous::<u64>(w, 2, 8)?))?;
+            let seen = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, ROUNDS)?))?;
+            let me = w.node().index();
+            for round in 0..ROUNDS {
+                let [x, y] = [0, 1].map(|row| &rows.row(row).cells(w)[0]);
+                let (mine, other) = if me == 0 { (x, y) } else { (y, x) };
+                mine.store(round as u64 + 1, Relaxed);
+                let found = other.load(Relaxed);
+                seen.row(me).cells(w)[round].store(found, Relaxed);
+                // The other one asks to write meanwhile.
+                w.work(10_000_000);
+                w.barrier()?;
+                assert_eq!(other.load(Relaxed), round as u64 + 1);
+                w.barrier()?;
+            }
+            let of = |node: usize, round: usize| seen.row(node).cells(w)[round].load(Relaxed);
+            let neither = |round: &usize| [0, 1].map(|node| of(node, *round)) == [*round as u64; 2];
+            Ok((0..ROUNDS).filter(neither).count())
+        });
+        missed += run.expect("a run").value;
+    }
+    assert!(missed > 0, "both nodes may read what was there before");
+}
