@@ -13,8 +13,9 @@
 //! Objects with operations ([`Op::Call`]) use the state machines of live nodes too. Multicasts have
 //! one order, which each node follows at its own pace.
 //!
-//! Four models stand by themselves: pages under TreadMarks ([`pages`]), totally ordered groups
-//! ([`groups`]), raw memory ([`memory`]), and threads that wait for each other ([`threads`]).
+//! Five models stand by themselves: pages under TreadMarks ([`pages`]), totally ordered groups
+//! ([`groups`]), raw memory ([`memory`]), minipages that nodes write together ([`release`]), and
+//! threads that wait for each other ([`threads`]).
 //!
 //! The checks must catch each [`Bug`](crate::Bug) that is planted in messages or commands. A
 //! checker that finds nothing has to show that it would.
@@ -38,6 +39,7 @@ mod program;
 pub mod programs;
 pub mod random;
 mod regions;
+pub mod release;
 mod sealed;
 mod seen;
 pub mod threads;

@@ -21,6 +21,7 @@ mod pages;
 mod parts;
 mod races;
 mod random;
+mod release;
 mod rounds;
 mod seen;
 mod turnstiles;

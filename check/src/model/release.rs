@@ -1,0 +1,615 @@
+//! The model of minipages that nodes write together. It explores every run of a small program over
+//! Millipage's machines, with messages that arrive in any order.
+//!
+//! A minipage holds a few words, each the number of its last write. Programs are free of races:
+//! accesses to one word of which one is a write are ordered by what threads release and acquire.
+//! So a read must return the last write. What threads release and acquire takes no time here: the
+//! order that it makes is there at once.
+
+mod explore;
+mod findings;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use dhole_model::NodeId;
+use dhole_protocol::memory::{
+    Accessed, MemoryCommand, MemoryFlush, MemoryKind, MemoryMessage, MemoryOperation, Millipage,
+    Permission, RequestState,
+};
+
+use crate::model::Sealed;
+
+pub use explore::ReleaseFound;
+pub use findings::{ReleaseBug, ReleaseFault, ReleaseSight};
+
+/// Words of a minipage.
+pub const WORDS: usize = 3;
+
+/// Bytes of the memory object: a page for each of up to four nodes.
+const OBJECT: u64 = 4 << 12;
+
+/// A step of a thread. Minipages, their words, events and locks are numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReleaseOp {
+    /// Reads a word of a minipage.
+    Read(usize, usize),
+    /// Writes it.
+    Write(usize, usize),
+    /// Releases: what happened before is over for each thread that acquires this event.
+    Release(usize),
+    /// Acquires: waits until a thread has released this event.
+    Acquire(usize),
+    /// Acquires a lock.
+    Lock(usize),
+    /// Releases it.
+    Unlock(usize),
+    /// Sends all others a copy.
+    Push(usize),
+    /// Holds a minipage to write it.
+    Hold(usize),
+    /// Holds it no more.
+    LetGo(usize),
+}
+
+/// A program over minipages.
+#[derive(Clone, Debug)]
+pub struct ReleaseModel {
+    /// Who manages each minipage.
+    pub managers: Vec<usize>,
+    /// The steps of each thread of each node.
+    pub nodes: Vec<Vec<Vec<ReleaseOp>>>,
+    /// A mistake that the checker is to find.
+    pub bug: Option<ReleaseBug>,
+}
+
+/// A word, if it comes with a message.
+type Words = [Option<u8>; WORDS];
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Parcel {
+    from: NodeId,
+    to: NodeId,
+    message: MemoryMessage,
+    words: Words,
+}
+
+/// A thread of a node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Thread {
+    done: usize,
+    phase: Phase,
+    /// It has gone on once without its access. A live node sees to it that this ends.
+    slow: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Phase {
+    Computes,
+    /// It waits for what it has asked for, or joined.
+    Waits,
+    Woken,
+    /// It waits for flushes, and was woken or not.
+    Flushes(MemoryFlush, bool),
+}
+
+/// What a node has of a minipage.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Copy {
+    permission: Permission,
+    words: [u8; WORDS],
+    twin: Option<[u8; WORDS]>,
+}
+
+#[derive(Clone, PartialEq, Hash)]
+struct Node {
+    machine: Millipage,
+    copies: Vec<Copy>,
+    commands: VecDeque<MemoryCommand>,
+    /// What came with the message whose commands these are.
+    came: Words,
+    threads: Vec<Thread>,
+}
+
+/// Everything about one moment of a run.
+#[derive(Clone, PartialEq, Hash)]
+pub struct Moment {
+    nodes: Vec<Sealed<Node>>,
+    /// In the order of their hashes.
+    parcels: Vec<Sealed<Parcel>>,
+    /// The number of the last write of each word.
+    latest: Vec<[u8; WORDS]>,
+    writes: u8,
+    /// Which events were released, and which locks are held, by their numbers.
+    events: u8,
+    locks: u8,
+    fault: Option<ReleaseFault>,
+}
+
+/// Something that can happen next.
+#[derive(Clone, PartialEq)]
+pub enum Happening {
+    /// A thread goes on. If it was woken, it makes its access before its node acknowledges, or
+    /// not.
+    Compute(usize, usize, bool),
+    /// A node carries out the next thing that its step does.
+    CarryOut(usize, String),
+    /// The message at this place arrives.
+    Deliver(usize, String),
+}
+
+impl fmt::Debug for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happening::Compute(node, thread, at_once) => {
+                let how = if *at_once { "" } else { " without its access" };
+                write!(f, "thread {thread} of n{node} goes on{how}")
+            }
+            Happening::CarryOut(node, words) => write!(f, "n{node}: {words}"),
+            Happening::Deliver(_, words) => write!(f, "{words}"),
+        }
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, node) in self.nodes.iter().enumerate() {
+            writeln!(f, "  n{number} has {:?}, {:?}", node.copies, node.threads)?;
+            writeln!(f, "    {:?}", node.machine)?;
+        }
+        writeln!(f, "  {:?} {:?}", self.latest, self.fault)
+    }
+}
+
+/// One happening: the moment that it makes.
+struct Step<'a> {
+    model: &'a ReleaseModel,
+    moment: Moment,
+}
+
+/// Whether a command takes a permission away, or leaves less.
+fn revokes(command: &MemoryCommand) -> bool {
+    match command {
+        MemoryCommand::Permit { permission, .. } => *permission != Permission::Write,
+        _ => false,
+    }
+}
+
+impl Step<'_> {
+    fn fault(&mut self, fault: ReleaseFault) {
+        self.moment.fault = self.moment.fault.or(Some(fault));
+    }
+
+    fn put(&mut self, parcel: Parcel) {
+        let parcel = Sealed::new(parcel);
+        let before = |other: &Sealed<Parcel>| other.fingerprint() < parcel.fingerprint();
+        let place = self.moment.parcels.partition_point(before);
+        self.moment.parcels.insert(place, parcel);
+    }
+
+    fn node(&mut self, at: usize, f: impl FnOnce(&mut Node)) {
+        let mut node = Node::clone(&self.moment.nodes[at]);
+        f(&mut node);
+        self.moment.nodes[at] = Sealed::new(node);
+    }
+
+    fn copy(&mut self, at: usize, of: usize, f: impl FnOnce(&mut Copy)) {
+        self.node(at, |node| f(&mut node.copies[of]));
+    }
+
+    /// Changes a node, and carries out what its machine does.
+    fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryCommand>)) {
+        let mut out = Vec::new();
+        self.node(at, |node| f(node, &mut out));
+        self.tamper_with(&mut out);
+        self.node(at, |node| node.commands.extend(out));
+        self.goes_on(at);
+    }
+
+    /// Carries the commands of a node out. Its threads go on meanwhile where that matters: before a
+    /// permission is taken away, behind what was sent, and behind a permission to write, before
+    /// anything but a wake.
+    fn goes_on(&mut self, at: usize) {
+        use MemoryCommand::{Permit, Send, SendBytes, SendDiff, Wake};
+        while let Some(&command) = self.moment.nodes[at].commands.front() {
+            self.carry_out(at, command);
+            let sent = matches!(command, Send { .. } | SendBytes { .. } | SendDiff { .. });
+            let opens = matches!(
+                command,
+                Permit {
+                    permission: Permission::Write,
+                    ..
+                }
+            );
+            let next = self.moment.nodes[at].commands.front();
+            let revoked = next.is_some_and(revokes);
+            let looks = next.is_some_and(|next| !matches!(next, Send { .. } | Wake { .. }));
+            if sent && revoked || opens && looks {
+                return;
+            }
+        }
+        self.node(at, |node| node.came = [None; WORDS]);
+    }
+
+    /// What a bug makes of the commands of a step.
+    fn tamper_with(&self, out: &mut [MemoryCommand]) {
+        use MemoryCommand::{Permit, Send, SendDiff, Twin};
+        let pairs = 0..out.len().saturating_sub(1);
+        for place in pairs {
+            let swaps = match (self.model.bug, &out[place], &out[place + 1]) {
+                (Some(ReleaseBug::TwinLate), Twin(_), Permit { .. }) => true,
+                (Some(ReleaseBug::DiffEarly), Permit { .. }, SendDiff { .. }) => true,
+                _ => false,
+            };
+            if swaps {
+                out.swap(place, place + 1);
+                return;
+            }
+        }
+        let invalidated = out.iter().any(|it| match it {
+            Send { message, .. } => message.kind == MemoryKind::Invalidated,
+            _ => false,
+        });
+        if self.model.bug == Some(ReleaseBug::KeepCopy) && invalidated {
+            for command in out.iter_mut() {
+                if let Permit { permission, .. } = command {
+                    *permission = Permission::Read;
+                }
+            }
+        }
+    }
+
+    /// Sends a message, or what a bug makes of it.
+    fn send(&mut self, from: NodeId, to: NodeId, mut message: MemoryMessage, words: Words) {
+        use MemoryOperation::{Flush, Write, WriteTogether};
+        let forged = |from, to, message| Parcel {
+            from,
+            to,
+            message,
+            words: [None; WORDS],
+        };
+        match (self.model.bug, message.kind, message.operation) {
+            // The manager takes each diff for merged that is only on its way.
+            (Some(ReleaseBug::GrantEarly), MemoryKind::Diff, Flush) => {
+                let manager = self.moment.nodes[0].machine.manager_of(message.address);
+                let merged = MemoryMessage {
+                    kind: MemoryKind::Merged,
+                    ticket: from.0.into(),
+                    ..message
+                };
+                let manager = manager.expect("a minipage has a manager");
+                self.put(forged(message.asker, manager, merged));
+            }
+            (Some(ReleaseBug::GrantEarly), MemoryKind::Merged, _) => return,
+            (Some(ReleaseBug::WriteAlone), MemoryKind::Grant | MemoryKind::Data, WriteTogether) => {
+                message.operation = Write
+            }
+            (Some(ReleaseBug::WriteAlone), MemoryKind::Ack, Write) => {
+                message.operation = WriteTogether;
+            }
+            _ => {}
+        }
+        let parcel = Parcel {
+            from,
+            to,
+            message,
+            words,
+        };
+        self.put(parcel);
+    }
+
+    fn deliver(&mut self, place: usize) {
+        let parcel = self.moment.parcels.remove(place);
+        let Parcel {
+            from,
+            to,
+            message,
+            words,
+        } = *parcel;
+        let payload = message.payload_bytes() as usize;
+        let mut refused = false;
+        self.at(to.index(), |node, out| {
+            node.came = words;
+            refused = node.machine.deliver(from, message, payload, out).is_err();
+        });
+        if refused {
+            self.fault(ReleaseFault::Refused);
+        }
+    }
+
+    /// Carries out the first command of a node.
+    fn carry_out(&mut self, at: usize, command: MemoryCommand) {
+        self.node(at, |node| {
+            node.commands.pop_front();
+        });
+        let me = NodeId::at(at);
+        let came = self.moment.nodes[at].came;
+        let of = |minipage: dhole_protocol::memory::Minipage| self.model.minipage_of(minipage.at);
+        match command {
+            MemoryCommand::Send { to, message } => self.send(me, to, message, [None; WORDS]),
+            MemoryCommand::SendBytes { to, message } => {
+                let words = self.moment.nodes[at].copies[of(message.minipage)].words;
+                self.send(me, to, message, words.map(Some));
+            }
+            MemoryCommand::Twin(minipage) => self.copy(at, of(minipage), |copy| {
+                copy.twin = Some(copy.words);
+            }),
+            MemoryCommand::DropTwin(minipage) => {
+                self.copy(at, of(minipage), |copy| copy.twin = None);
+            }
+            MemoryCommand::SendDiff { to, message } => self.sends_diff(at, to, message),
+            MemoryCommand::MergeDiff(minipage) => self.copy(at, of(minipage), |copy| {
+                for (word, came) in copy.words.iter_mut().zip(came) {
+                    *word = came.unwrap_or(*word);
+                }
+            }),
+            MemoryCommand::Install(minipage) => self.copy(at, of(minipage), |copy| {
+                copy.words = came.map(|word| word.expect("all words come"));
+            }),
+            MemoryCommand::Permit {
+                minipage,
+                permission,
+            } => {
+                let of = of(minipage);
+                self.copy(at, of, |copy| copy.permission = permission);
+                self.look(of);
+            }
+            MemoryCommand::Wake { address } => self.wake(at, address),
+            MemoryCommand::Clear(_) | MemoryCommand::Allocated(_) => {}
+        }
+    }
+
+    fn sends_diff(&mut self, at: usize, to: NodeId, mut message: MemoryMessage) {
+        let of = self.model.minipage_of(message.minipage.at);
+        let Copy { words, twin, .. } = self.moment.nodes[at].copies[of];
+        self.copy(at, of, |copy| copy.twin = None);
+        let Some(twin) = twin else {
+            return self.fault(ReleaseFault::NoTwin);
+        };
+        let mut diff = [None; WORDS];
+        for (place, word) in words.iter().enumerate() {
+            let differs = match self.model.bug {
+                Some(ReleaseBug::NoDiff) => false,
+                Some(ReleaseBug::WholeDiff) => true,
+                _ => *word != twin[place],
+            };
+            diff[place] = differs.then_some(*word);
+        }
+        message.minipage.bytes = diff.iter().flatten().count() as u32;
+        self.send(NodeId::at(at), to, message, diff);
+    }
+
+    /// Whether a node writes a minipage without a twin while another one has a copy.
+    fn look(&mut self, of: usize) {
+        let copies = || self.moment.nodes.iter().map(|node| &node.copies[of]);
+        let alone = |copy: &&Copy| copy.permission == Permission::Write && copy.twin.is_none();
+        let has = |copy: &&Copy| copy.permission > Permission::Nothing;
+        if copies().any(|copy| alone(&copy)) && copies().filter(has).count() > 1 {
+            self.fault(ReleaseFault::NotAlone);
+        }
+    }
+
+    fn wake(&mut self, at: usize, address: u64) {
+        let of = self.model.minipage_of(address);
+        let ops = &self.model.nodes[at];
+        self.node(at, |node| {
+            // A thread that is woken by a flush looks, and waits on.
+            let answered = node.machine.state(address) != RequestState::Waits;
+            for (thread, ops) in node.threads.iter_mut().zip(ops) {
+                match &mut thread.phase {
+                    Phase::Waits if answered && minipage(ops[thread.done]) == Some(of) => {
+                        thread.phase = Phase::Woken;
+                    }
+                    Phase::Flushes(_, woken) => *woken = true,
+                    _ => {}
+                }
+            }
+        });
+    }
+
+    fn compute(&mut self, at: usize, number: usize, at_once: bool) {
+        let thread = self.moment.nodes[at].threads[number].clone();
+        let op = self.model.nodes[at][number][thread.done];
+        match op {
+            ReleaseOp::Acquire(_) => return self.over(at, number),
+            ReleaseOp::Lock(lock) => {
+                self.moment.locks |= 1 << lock;
+                return self.over(at, number);
+            }
+            ReleaseOp::Release(_) | ReleaseOp::Unlock(_) => return self.flushes(at, number),
+            _ => {}
+        }
+        let of = minipage(op).expect("an access");
+        let address = self.model.address(of);
+        if thread.phase == Phase::Woken {
+            if at_once {
+                self.access(at, number, op);
+            }
+            self.at(at, |node, out| {
+                node.machine.goes_on(address, out);
+                let thread = &mut node.threads[number];
+                thread.phase = Phase::Computes;
+                thread.slow |= !at_once;
+            });
+            return;
+        }
+        if self.access(at, number, op) {
+            return;
+        }
+        match op {
+            ReleaseOp::Read(..) => self.asks(at, number, of, MemoryOperation::Read),
+            ReleaseOp::Write(..) => self.asks(at, number, of, MemoryOperation::Write),
+            ReleaseOp::Hold(_) if self.moment.nodes[at].machine.flushes_at(address) => {
+                self.node(at, |node| node.threads[number].phase = Phase::Waits);
+            }
+            ReleaseOp::Hold(_) => self.asks(at, number, of, MemoryOperation::Write),
+            ReleaseOp::LetGo(_) => {
+                self.at(at, |node, out| {
+                    let released = node.machine.release(address, true, out);
+                    released.expect("what waited is sound");
+                });
+                self.over(at, number);
+            }
+            ReleaseOp::Push(_) => {
+                self.at(at, |node, out| node.machine.push(address, out));
+                self.over(at, number);
+            }
+            _ => {}
+        }
+    }
+
+    /// A thread that is about to release takes a step.
+    fn flushes(&mut self, at: usize, number: usize) {
+        let phase = self.moment.nodes[at].threads[number].phase.clone();
+        let (mut flush, begun) = match phase {
+            Phase::Flushes(flush, _) => (flush, true),
+            _ => (MemoryFlush::default(), false),
+        };
+        let has_twin = |copy: &Copy| copy.twin.is_some();
+        let has_twins = self.moment.nodes[at].copies.iter().any(has_twin);
+        let (mut is_over, mut asked) = (false, false);
+        self.at(at, |node, out| {
+            is_over = node.machine.flush(&mut flush, out);
+            asked = !out.is_empty();
+        });
+        is_over |= !begun
+            && match self.model.bug {
+                Some(ReleaseBug::ForgetOthers) => !asked,
+                Some(ReleaseBug::ForgetTaken) => !has_twins,
+                _ => false,
+            };
+        if !is_over {
+            let phase = Phase::Flushes(flush, false);
+            return self.node(at, |node| node.threads[number].phase = phase);
+        }
+        match self.model.nodes[at][number][self.moment.nodes[at].threads[number].done] {
+            ReleaseOp::Release(event) => self.moment.events |= 1 << event,
+            ReleaseOp::Unlock(lock) => self.moment.locks &= !(1 << lock),
+            _ => {}
+        }
+        self.node(at, |node| node.threads[number].phase = Phase::Computes);
+        self.over(at, number);
+    }
+
+    /// A thread makes its access, if it may.
+    fn access(&mut self, at: usize, number: usize, op: ReleaseOp) -> bool {
+        let Some(of) = minipage(op) else {
+            return false;
+        };
+        let Copy {
+            permission, words, ..
+        } = self.moment.nodes[at].copies[of];
+        match op {
+            ReleaseOp::Read(_, word) if permission >= Permission::Read => {
+                if words[word] != self.moment.latest[of][word] {
+                    self.fault(ReleaseFault::Stale);
+                }
+            }
+            ReleaseOp::Write(_, word) if permission == Permission::Write => {
+                self.moment.writes += 1;
+                let value = self.moment.writes;
+                self.moment.latest[of][word] = value;
+                self.copy(at, of, |copy| copy.words[word] = value);
+            }
+            ReleaseOp::Hold(_) if self.moment.nodes[at].commands.is_empty() => {
+                let address = self.model.address(of);
+                let mut held = false;
+                self.node(at, |node| {
+                    held = node.machine.hold(address, 8, true).is_ok()
+                });
+                if !held {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+        self.over(at, number);
+        true
+    }
+
+    /// A thread faults.
+    fn asks(&mut self, at: usize, number: usize, of: usize, operation: MemoryOperation) {
+        let address = self.model.address(of);
+        self.at(at, |node, out| {
+            if node.machine.access(address, operation, true, out) == Accessed::Permitted {
+                // The permission is on its way to the threads.
+                return;
+            }
+            node.threads[number].phase = match node.machine.state(address) {
+                RequestState::Waits => Phase::Waits,
+                RequestState::Over | RequestState::Gone => Phase::Woken,
+            };
+        });
+    }
+
+    fn over(&mut self, at: usize, number: usize) {
+        self.node(at, |node| node.threads[number].done += 1);
+    }
+}
+
+/// The minipage that a step names.
+fn minipage(op: ReleaseOp) -> Option<usize> {
+    match op {
+        ReleaseOp::Read(of, _)
+        | ReleaseOp::Write(of, _)
+        | ReleaseOp::Push(of)
+        | ReleaseOp::Hold(of)
+        | ReleaseOp::LetGo(of) => Some(of),
+        _ => None,
+    }
+}
+
+impl ReleaseModel {
+    /// The address of a minipage, which is the only one of its manager.
+    fn address(&self, of: usize) -> u64 {
+        let window = (OBJECT / self.nodes.len() as u64) >> 12 << 12;
+        self.managers[of] as u64 * window
+    }
+
+    fn minipage_of(&self, address: u64) -> usize {
+        let mut all = 0..self.managers.len();
+        let found = all.find(|of| self.address(*of) == address);
+        found.expect("a minipage of the program")
+    }
+
+    /// The first moment.
+    fn first(&self) -> Moment {
+        let nodes = self.nodes.len();
+        let node = |me: usize| {
+            let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
+            machine.allocate_released(true);
+            for _ in self.managers.iter().filter(|manager| **manager == me) {
+                machine.allocate(1, 8, 8).expect("there is room");
+            }
+            let copy = |manager: &usize| Copy {
+                permission: match *manager == me {
+                    true => Permission::Write,
+                    false => Permission::Nothing,
+                },
+                words: [0; WORDS],
+                twin: None,
+            };
+            let thread = Thread {
+                done: 0,
+                phase: Phase::Computes,
+                slow: false,
+            };
+            Node {
+                machine,
+                copies: self.managers.iter().map(copy).collect(),
+                commands: VecDeque::new(),
+                came: [None; WORDS],
+                threads: vec![thread; self.nodes[me].len()],
+            }
+        };
+        Moment {
+            nodes: (0..nodes).map(|me| Sealed::new(node(me))).collect(),
+            parcels: Vec::new(),
+            latest: vec![[0; WORDS]; self.managers.len()],
+            writes: 0,
+            events: 0,
+            locks: 0,
+            fault: None,
+        }
+    }
+}

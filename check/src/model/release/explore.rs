@@ -1,0 +1,218 @@
+//! Takes every step, and says what was found and seen.
+
+use dhole_model::NodeId;
+use dhole_protocol::memory::{MemoryKind, Permission};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::{
+    Happening, Moment, Parcel, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight, Step,
+    minipage,
+};
+
+impl Model for ReleaseModel {
+    type State = Moment;
+    type Action = Happening;
+
+    fn init_states(&self) -> Vec<Moment> {
+        vec![self.first()]
+    }
+
+    fn actions(&self, moment: &Moment, actions: &mut Vec<Happening>) {
+        if moment.fault.is_some() {
+            return;
+        }
+        for (at, node) in moment.nodes.iter().enumerate() {
+            if let Some(command) = node.commands.front() {
+                actions.push(Happening::CarryOut(at, format!("{command:?}")));
+            }
+            // The machine takes one step after the other.
+            let rests = node.commands.is_empty();
+            for (number, thread) in node.threads.iter().enumerate() {
+                let Some(op) = self.nodes[at][number].get(thread.done) else {
+                    continue;
+                };
+                let permission = minipage(*op).map(|of| node.copies[of].permission);
+                let goes_on = match (&thread.phase, op) {
+                    (Phase::Computes, ReleaseOp::Acquire(event)) => moment.events >> event & 1 == 1,
+                    (Phase::Computes, ReleaseOp::Lock(lock)) => moment.locks >> lock & 1 == 0,
+                    (Phase::Computes, ReleaseOp::Read(..)) => {
+                        rests || permission >= Some(Permission::Read)
+                    }
+                    (Phase::Computes, ReleaseOp::Write(..)) => {
+                        rests || permission == Some(Permission::Write)
+                    }
+                    (Phase::Computes | Phase::Woken, _) => rests,
+                    (Phase::Waits, _) => false,
+                    (Phase::Flushes(_, woken), _) => *woken && rests,
+                };
+                if goes_on {
+                    actions.push(Happening::Compute(at, number, true));
+                }
+                let is_held = matches!(op, ReleaseOp::Hold(_));
+                if goes_on && thread.phase == Phase::Woken && !thread.slow && !is_held {
+                    actions.push(Happening::Compute(at, number, false));
+                }
+            }
+        }
+        for (place, parcel) in moment.parcels.iter().enumerate() {
+            let again = place > 0 && moment.parcels[place - 1] == *parcel;
+            let takes = moment.nodes[parcel.to.index()].commands.is_empty();
+            if takes && !again {
+                let Parcel {
+                    from, to, message, ..
+                } = &**parcel;
+                let words = format!("{from:?} -> {to:?}: {message:?}");
+                actions.push(Happening::Deliver(place, words));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
+        let mut step = Step {
+            model: self,
+            moment: last.clone(),
+        };
+        match action {
+            Happening::Compute(at, thread, at_once) => step.compute(at, thread, at_once),
+            Happening::CarryOut(at, _) => step.goes_on(at),
+            Happening::Deliver(place, _) => step.deliver(place),
+        }
+        if step.moment.fault.is_none() {
+            step.moment.fault = self.at_rest(&step.moment);
+        }
+        Some(step.moment)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        macro_rules! never {
+            ($($fault:ident)*) => {[$(
+                Property::<Self>::always(ReleaseFault::$fault.property(), |_, moment| {
+                    moment.fault != Some(ReleaseFault::$fault)
+                }),
+            )*]};
+        }
+        macro_rules! shows {
+            ($($sight:ident)*) => {[$(
+                Property::<Self>::sometimes(ReleaseSight::$sight.property(), |_, moment| {
+                    moment.shows(ReleaseSight::$sight)
+                }),
+            )*]};
+        }
+        let faults = never!(NotAlone Stale NoTwin Refused Stuck WrongCopies Lost);
+        let sights = shows!(TwoTwins Diff EmptyDiff Dropped TwoRelease Queued HeldBack);
+        faults.into_iter().chain(sights).collect()
+    }
+}
+
+impl Moment {
+    /// Whether it shows this.
+    fn shows(&self, sight: ReleaseSight) -> bool {
+        let says = |kind: MemoryKind| {
+            let mut parcels = self.parcels.iter();
+            parcels.find(|parcel| parcel.message.kind == kind)
+        };
+        match sight {
+            ReleaseSight::TwoTwins => {
+                let twins = |of: usize| {
+                    let has = self
+                        .nodes
+                        .iter()
+                        .filter(|node| node.copies[of].twin.is_some());
+                    has.count()
+                };
+                (0..self.latest.len()).any(|of| twins(of) > 1)
+            }
+            ReleaseSight::Diff => says(MemoryKind::Diff).is_some(),
+            ReleaseSight::EmptyDiff => {
+                says(MemoryKind::Diff).is_some_and(|it| it.words.iter().all(Option::is_none))
+            }
+            ReleaseSight::Dropped => says(MemoryKind::Dropped).is_some(),
+            ReleaseSight::TwoRelease => self.nodes.iter().any(|node| {
+                let flushes = |phase: &Phase| matches!(phase, Phase::Flushes(..));
+                let waiting = node.threads.iter().filter(|it| flushes(&it.phase));
+                waiting.count() > 1
+            }),
+            ReleaseSight::Queued => self
+                .nodes
+                .iter()
+                .any(|node| node.machine.longest_queue() > 0),
+            ReleaseSight::HeldBack => self.nodes.iter().any(|node| node.machine.defers_any()),
+        }
+    }
+}
+
+impl ReleaseModel {
+    /// What is wrong where nothing can happen any more.
+    fn at_rest(&self, moment: &Moment) -> Option<ReleaseFault> {
+        let carried_out = moment.nodes.iter().all(|node| node.commands.is_empty());
+        if !moment.parcels.is_empty() || !carried_out {
+            return None;
+        }
+        let mut actions = Vec::new();
+        self.actions(moment, &mut actions);
+        if !actions.is_empty() {
+            return None;
+        }
+        let mut nodes = moment.nodes.iter().zip(&self.nodes);
+        let is_over = nodes.all(|(node, ops)| {
+            let mut threads = node.threads.iter().zip(ops);
+            threads.all(|(thread, ops)| thread.done == ops.len())
+        });
+        if !is_over {
+            return Some(ReleaseFault::Stuck);
+        }
+        let agrees = |of: usize| {
+            let manager = &moment.nodes[self.managers[of]].machine;
+            let copies = manager.copies_at_rest(self.address(of));
+            let has =
+                |node: &usize| moment.nodes[*node].copies[of].permission > Permission::Nothing;
+            let readers = (0..self.nodes.len()).filter(has).map(NodeId::at);
+            copies.is_none_or(|copies| copies == readers.collect::<Vec<_>>())
+        };
+        let all = || 0..self.managers.len();
+        let copies = || moment.nodes.iter().map(|node| &node.copies);
+        let has_twins = copies().flatten().any(|copy| copy.twin.is_some());
+        let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
+        if has_twins || !rests || !all().all(agrees) {
+            return Some(ReleaseFault::WrongCopies);
+        }
+        let has_all = |of: usize| {
+            let mut readable = copies().filter(|it| it[of].permission > Permission::Nothing);
+            readable.all(|copies| copies[of].words == moment.latest[of])
+        };
+        (!all().all(has_all)).then_some(ReleaseFault::Lost)
+    }
+
+    /// Takes every step from every state, until the first fault.
+    pub fn explore(self) -> ReleaseFound {
+        let end = HasDiscoveries::AnyFailures;
+        let checker = self.checker().threads(2).finish_when(end);
+        let checker = checker.spawn_dfs().join();
+        let discoveries = checker.discoveries();
+        let fault = ReleaseFault::ALL.into_iter().find_map(|fault| {
+            let path = discoveries.get(fault.property())?;
+            let mut way = String::new();
+            for (number, action) in path.clone().into_actions().iter().enumerate() {
+                way += &format!("{number:4} {action:?}\n");
+            }
+            Some((fault, format!("{way}{:?}", path.last_state())))
+        });
+        let seen = ReleaseSight::ALL.into_iter();
+        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
+        ReleaseFound {
+            states: checker.unique_state_count(),
+            fault,
+            seen: seen.collect(),
+        }
+    }
+}
+
+/// The result of an exploration.
+pub struct ReleaseFound {
+    /// Different states.
+    pub states: usize,
+    /// The property that fails, with the way to it.
+    pub fault: Option<(ReleaseFault, String)>,
+    /// What was seen in some run.
+    pub seen: Vec<ReleaseSight>,
+}
