@@ -7,6 +7,8 @@ mod ending;
 mod isolate;
 #[path = "cc/place.rs"]
 mod place;
+#[path = "cc/release.rs"]
+mod release;
 #[path = "cc/splash.rs"]
 mod splash;
 
