@@ -16,7 +16,10 @@ fn main() -> ExitCode {
         |_| options.problem(),
         |cluster, problem| {
             let memory = dhole::memory::MemorySettings::default();
-            let config = cluster.config(&options.common).memory(memory);
+            let mut config = cluster.config(&options.common).memory(memory);
+            if let Some(consistency) = options.consistency {
+                config = config.memory_consistency(consistency);
+            }
             PROGRAM.solve_on((&options.common, &config), cluster, problem)
         },
     )

@@ -81,7 +81,10 @@ fn over_memory(
 ) -> Result<Report, RunError> {
     use apps::raw::{self, Cut};
     use apps::sor::memory;
-    let config = config.memory(dhole::memory::MemorySettings::default());
+    let mut config = config.memory(dhole::memory::MemorySettings::default());
+    if let Some(consistency) = options.consistency {
+        config = config.memory_consistency(consistency);
+    }
     let cut = Cut {
         granularity: options.granularity,
         chunk: options.chunk as usize,

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
+use dhole::MemoryConsistency;
 
 use super::{Class, Problem};
 use crate::options::{BadInput, Common};
@@ -28,6 +29,12 @@ pub struct Options {
     /// What is a minipage: the counts of a region, or each page
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
     pub granularity: Granularity,
+
+    /// When a node sees what others write in raw memory: at once (sequential), or when it acquires
+    /// what they have released (release) [default: as `dhole run` or `dhole sim` says, or
+    /// sequential]
+    #[arg(long, value_name = "WHEN")]
+    pub consistency: Option<MemoryConsistency>,
 
     /// The log2 of the number of values that a key may have
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = log2(20))]

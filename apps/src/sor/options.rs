@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser};
+use dhole::MemoryConsistency;
 
 use super::Problem;
 use crate::options::{BadInput, Common, size};
@@ -45,6 +46,12 @@ pub struct SorOptions {
     /// What is a minipage of raw memory: what is allocated, or each page
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Allocation)]
     pub granularity: Granularity,
+
+    /// When a node sees what others write in raw memory: at once (sequential), or when it acquires
+    /// what they have released (release) [default: as `dhole run` or `dhole sim` says, or
+    /// sequential]
+    #[arg(long, value_name = "WHEN")]
+    pub consistency: Option<MemoryConsistency>,
 
     /// The numbers in raw memory
     #[arg(long, value_enum, default_value_t = Element::F64)]
@@ -110,6 +117,7 @@ impl SorOptions {
         self.share.check(&[
             ("chunk", self.chunk != 1),
             ("granularity", self.granularity != Granularity::Allocation),
+            ("consistency", self.consistency.is_some()),
             ("element", self.element != Element::F64),
         ])?;
         if !(omega > 0.0 && omega < 2.0) {
