@@ -3,7 +3,9 @@
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::Message;
 use dhole_protocol::memory::sync::{ThreadCommand, ThreadId, ThreadSync};
-use dhole_protocol::memory::{MemoryCommand, MemoryMessage, MemoryOperation, Millipage};
+use dhole_protocol::memory::{
+    MemoryCommand, MemoryFlush, MemoryMessage, MemoryOperation, Millipage,
+};
 
 const NODES: usize = 3;
 const OBJECT_BYTES: u64 = NODES as u64 * (64 << 10);
@@ -15,6 +17,7 @@ const KEY: u64 = 7;
 
 struct Node {
     minipages: Millipage,
+    flush: MemoryFlush,
     threads: ThreadSync,
     out: Vec<MemoryCommand>,
     thread_out: Vec<ThreadCommand>,
@@ -22,9 +25,11 @@ struct Node {
 
 impl Node {
     /// The node, of which the byte says what kind it is: whether node 0 manages all, whether it
-    /// leads another node or is one that is led, and whether its minipages come in groups.
+    /// leads another node or is one that is led, and whether its minipages come in groups, or are
+    /// written together.
     fn new(kind: u8) -> Node {
         let mut minipages = Millipage::new(NodeId(1), NODES, OBJECT_BYTES, VIEWS);
+        minipages.allocate_released(kind & 16 == 16);
         if kind & 1 == 1 {
             minipages = minipages.with_one_manager();
         } else {
@@ -43,6 +48,7 @@ impl Node {
         }
         Node {
             minipages,
+            flush: MemoryFlush::default(),
             threads: ThreadSync::new(NodeId(1), NODES),
             out: Vec::new(),
             thread_out: Vec::new(),
@@ -55,7 +61,7 @@ impl Node {
         let view = u64::from(at >> 6) << dhole_protocol::memory::VIEW_BITS;
         let address = view + u64::from(at & 3) * window + u64::from(at >> 2 & 15) * 512;
         let (site, out) = (CallSite::runtime("a fuzzer"), &mut self.thread_out);
-        match what % 14 {
+        match what % 16 {
             0 => _ = self.accesses(address, MemoryOperation::Read),
             1 => _ = self.accesses(address, MemoryOperation::Write),
             2 => _ = self.accesses(address, MemoryOperation::Free),
@@ -69,6 +75,8 @@ impl Node {
             10 => self.threads.signal(KEY, at & 1 == 1, out),
             11 => _ = self.threads.acquire(THREAD, KEY, false, site, out),
             12 => self.threads.suspect(THREAD, out),
+            13 => _ = self.minipages.flush(&mut self.flush, &mut self.out),
+            14 => self.flush = MemoryFlush::default(),
             _ => _ = self.threads.result(THREAD),
         }
     }
@@ -110,12 +118,17 @@ impl Node {
         }
         for command in self.out.drain(..) {
             match command {
-                MemoryCommand::Send { to, message } | MemoryCommand::SendBytes { to, message } => {
+                MemoryCommand::Send { to, message }
+                | MemoryCommand::SendBytes { to, message }
+                | MemoryCommand::SendDiff { to, message } => {
                     assert!(to.index() < NODES, "something is sent to {to}");
                     let MemoryMessage { asker, .. } = message;
                     assert!(asker.index() < NODES, "something is sent for {asker}");
                 }
                 MemoryCommand::Install(minipage)
+                | MemoryCommand::Twin(minipage)
+                | MemoryCommand::MergeDiff(minipage)
+                | MemoryCommand::DropTwin(minipage)
                 | MemoryCommand::Clear(minipage)
                 | MemoryCommand::Permit { minipage, .. } => {
                     let is_within = minipage.is_within(OBJECT_BYTES, VIEWS);
