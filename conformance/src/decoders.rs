@@ -1,6 +1,7 @@
 //! The decoders of foreign bytes, as functions of bytes that panic if a promise is broken. Fuzzers
 //! call them (`fuzz`), and `tests/decoders.rs` replays the fuzzers' corpus with them.
 
+#[path = "decoders/memory.rs"]
 mod memory;
 
 use std::sync::{Arc, OnceLock};

@@ -16,7 +16,8 @@
 //!
 //! ```
 //! # use dhole_model::CallSite;
-//! # use dhole_node::{Settings, Threads, run_on};
+//! # use dhole_live::Threads;
+//! # use dhole_node::{Settings, run_on};
 //! # use dhole_view::{MemorySettings, alloc, sync, threads};
 //! # use std::sync::atomic::Ordering::Relaxed;
 //! # let machine = Threads::new(2, 0);

@@ -98,7 +98,8 @@ impl Drop for Ends<'_> {
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
 ///
-/// # use dhole_node::{Settings, Threads, run_on};
+/// # use dhole_live::Threads;
+/// # use dhole_node::{Settings, run_on};
 /// # use dhole_view::{MemorySettings, alloc_rows, threads};
 /// # let machine = Threads::new(2, 0);
 /// # let mut settings = Settings::nodes(2);
@@ -464,7 +465,8 @@ pub fn run<'id, R>(
 ///
 /// ```
 /// # use dhole_model::NodeId;
-/// # use dhole_node::{Settings, Threads, run_on};
+/// # use dhole_live::Threads;
+/// # use dhole_node::{Settings, run_on};
 /// # use dhole_view::{MemorySettings, threads};
 /// # let machine = Threads::new(2, 0);
 /// # let mut settings = Settings::nodes(2);
