@@ -499,6 +499,7 @@ impl Millipage {
         message: &MemoryMessage,
         payload: usize,
     ) -> Result<(), &'static str> {
+        message.check(self.nodes)?;
         if message.payload_bytes() != payload as u64 {
             return Err("a minipage with more bytes, or fewer, than it has");
         }

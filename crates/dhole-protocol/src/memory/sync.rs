@@ -327,8 +327,9 @@ impl ThreadSync {
         message: ThreadMessage,
         out: &mut Vec<ThreadCommand>,
     ) -> Result<(), ProtocolError> {
-        let taken = self.take(from, message, out);
-        taken
+        let sound = message.check(self.nodes);
+        sound
+            .and_then(|()| self.take(from, message, out))
             .and_then(|()| self.take_own(out))
             .map_err(|what| ProtocolError::BadMessage { from, what })
     }

@@ -503,3 +503,15 @@ fn false_messages_do_no_harm() {
         "{refused} refused, {taken} taken"
     );
 }
+
+#[test]
+fn nothing_is_done_for_a_node_that_is_not_in_the_run() {
+    let mut nodes = Nodes::new(2);
+    let message = ThreadMessage::Join {
+        thread: thread(1, 1),
+        by: ThreadId::new(NodeId(2), NodeId(0), 1),
+    };
+    let taken = nodes.at(1, |node, out| node.deliver(NodeId(0), message, out));
+    assert!(taken.is_err());
+    assert_eq!(nodes.settle(), 0);
+}

@@ -738,3 +738,23 @@ fn minipages_that_overlap_are_refused() {
         node.goes_on(at, &mut out);
     }
 }
+
+#[test]
+fn nothing_is_done_for_a_node_that_is_not_in_the_run() {
+    let (mut node, mut out) = (Millipage::new(NodeId(0), 2, 1 << 20, 4), Vec::new());
+    let at = node.allocate(1, 256, 8).expect("room").at;
+    for asker in [2, 1] {
+        let request = MemoryMessage {
+            kind: Request,
+            operation: Read,
+            asker: NodeId(asker),
+            number: 0,
+            ticket: 1,
+            address: at,
+            minipage: Minipage { at: 0, bytes: 0 },
+        };
+        let taken = node.deliver(NodeId(1), request, 0, &mut out);
+        assert_eq!(taken.is_err(), asker == 2);
+        assert_eq!(out.is_empty(), asker == 2);
+    }
+}
