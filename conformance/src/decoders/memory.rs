@@ -156,7 +156,8 @@ pub fn memory(bytes: &[u8]) {
             let (message, behind) = behind.split_at(usize::from(length).min(behind.len()));
             rest = behind;
             if let Ok(message) = Message::decode(message) {
-                let sender = NodeId(u16::from(from & 0x3f));
+                // Ports know who sends.
+                let sender = NodeId(u16::from(from & 2));
                 node.takes(sender, message, from & 0x80 == 0);
             }
         }
