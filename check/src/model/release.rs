@@ -236,11 +236,11 @@ impl Step<'_> {
         use MemoryCommand::{Permit, Send, SendDiff, Twin};
         let pairs = 0..out.len().saturating_sub(1);
         for place in pairs {
-            let swaps = match (self.model.bug, &out[place], &out[place + 1]) {
-                (Some(ReleaseBug::TwinLate), Twin(_), Permit { .. }) => true,
-                (Some(ReleaseBug::DiffEarly), Permit { .. }, SendDiff { .. }) => true,
-                _ => false,
-            };
+            let swaps = matches!(
+                (self.model.bug, &out[place], &out[place + 1]),
+                (Some(ReleaseBug::TwinLate), Twin(_), Permit { .. })
+                    | (Some(ReleaseBug::DiffEarly), Permit { .. }, SendDiff { .. })
+            );
             if swaps {
                 out.swap(place, place + 1);
                 return;

@@ -62,9 +62,9 @@ impl Node {
         let address = view + u64::from(at & 3) * window + u64::from(at >> 2 & 15) * 512;
         let (site, out) = (CallSite::runtime("a fuzzer"), &mut self.thread_out);
         match what % 16 {
-            0 => _ = self.accesses(address, MemoryOperation::Read),
-            1 => _ = self.accesses(address, MemoryOperation::Write),
-            2 => _ = self.accesses(address, MemoryOperation::Free),
+            0 => self.accesses(address, MemoryOperation::Read),
+            1 => self.accesses(address, MemoryOperation::Write),
+            2 => self.accesses(address, MemoryOperation::Free),
             3 => self.minipages.push(address, &mut self.out),
             4 => _ = self.minipages.prefetch(address, 128, &mut self.out),
             5 => self.minipages.goes_on(address, &mut self.out),
