@@ -1,5 +1,6 @@
 //! Memory that is release consistent: nodes write one minipage together.
 
+use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,6 +27,11 @@ fn release(w: &mut Worker<'_>) -> dhole::Result<SharedRows<u64>> {
 
 /// Nodes 1 and 2 write every other number of a page together, and all nodes read all.
 fn together(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    together_until(w, || ())
+}
+
+/// The same, where a node that has written calls `wrote` before it releases.
+fn together_until(w: &mut Worker<'_>, wrote: impl Fn()) -> dhole::Result<u64> {
     let rows = release(w)?;
     let (me, cells) = (w.node().index(), |row: usize| rows.row(row).cells(w));
     if me > 0 {
@@ -33,6 +39,7 @@ fn together(w: &mut Worker<'_>) -> dhole::Result<u64> {
             let own = cells(row).iter().skip(me - 1).step_by(2);
             own.for_each(|cell| cell.store(me as u64, Relaxed));
         }
+        wrote();
     }
     w.barrier()?;
     let all = (0..8).flat_map(|row| rows.row(row).cells(w));
@@ -55,10 +62,10 @@ fn words(run: &Run<u64>) -> String {
 }
 
 #[test]
-fn writers_of_one_page_take_the_same_messages_everywhere() {
+fn writers_of_one_page_find_the_same_and_flush_once() {
     use MessageKind::{
         MemoryAck, MemoryData, MemoryDiff, MemoryDropped, MemoryForward, MemoryGrant,
-        MemoryInvalidate, MemoryInvalidated, MemoryMerged, MemoryRequest,
+        MemoryInvalidate, MemoryMerged, MemoryRequest,
     };
     // Both writers get the copy of node 0, which manages the page. One flushes: node 0 loses its
     // copy without a message, and the other writer sends what it wrote. The flush of that one
@@ -85,23 +92,15 @@ fn writers_of_one_page_take_the_same_messages_everywhere() {
     for run in simulated {
         assert_eq!(words(&run.expect("a run")), expected);
     }
-    // Elsewhere one may have flushed before the other asks to write. Then nothing is merged, and
-    // the second takes away the copy of the first, which has it to read.
-    let one_by_one = [
-        (MemoryRequest, 2 + 2 + 1),
-        (MemoryForward, 1 + 2),
-        (MemoryInvalidate, 1),
-        (MemoryInvalidated, 1),
-        (MemoryData, 2 + 2),
-        (MemoryGrant, 2),
-        (MemoryAck, 2 + 2 + 1),
-    ];
-    let all = [expected, format!("{} (2, 2) {one_by_one:?}", 256 * 3)];
-    let run = config(3).run(together).expect("a run");
-    assert!(all.contains(&words(&run)), "{}", words(&run));
+    // Neither releases before both have written.
+    let both = Barrier::new(2);
+    let run = config(3).run(|w| together_until(w, || _ = both.wait()));
+    assert_eq!(words(&run.expect("a run")), expected);
+    // Between processes one may flush at any time while the other writes, which writes on then in
+    // the copy that it asks for: what they say depends on that, and what they find does not.
     for transport in ["shm", "tcp", "udp"] {
         let said = domains::said(3, "together", transport, "node").concat();
-        assert!(all.contains(&said), "{transport}: {said}");
+        assert!(said.starts_with("768 "), "{transport}: {said}");
     }
     // Nodes 0 and 1 are one domain here. Then one node writes at a time.
     let whole = domains::said(3, "together", "shm", "2").concat();
