@@ -3,7 +3,7 @@
 use dhole_node::{AnnexOutbox, AnnexStep};
 use dhole_protocol::memory::{HoldRefusal, MemoryOperation, RequestState};
 
-use super::{Inside, Memory, waits_for};
+use super::{Inside, Kept, Memory, waits_for};
 use crate::context::{self, MemoryWaitError};
 
 /// Bytes that a thread wants to hold.
@@ -71,8 +71,16 @@ impl Memory {
         let mut effects = self.effects(&[], out);
         loop {
             let held = machine.hold(address, bytes, writes);
-            // What others wrote is merged first.
+            // A thread that keeps the page until its instruction is over has asked for it.
+            let is_page = |kept: &Kept| waits_for(kept.page) == waits_for(address);
+            let is_kept = kept.iter().any(is_page);
+            // What others wrote is merged first. The flush may wait for this acknowledgement.
             if held == Err(HoldRefusal::Flushes) {
+                let waits = machine.state(address) == RequestState::Waits;
+                if wanted.asked && !is_kept && !waits {
+                    machine.goes_on(address, &mut effects);
+                    wanted.asked = false;
+                }
                 return None;
             }
             if held != Err(HoldRefusal::Lacks) {
@@ -82,11 +90,7 @@ impl Memory {
                 }
                 return Some(Ok(held));
             }
-            // A thread that keeps the page until its instruction is over has asked for it.
-            if kept
-                .iter()
-                .any(|kept| waits_for(kept.page) == waits_for(address))
-            {
+            if is_kept {
                 return None;
             }
             if wanted.asked {
