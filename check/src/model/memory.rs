@@ -424,7 +424,7 @@ impl Step<'_> {
             }
             MemoryCommand::Wake { address } => self.wake(at, address),
             // Minipages that nodes write together have a model of their own (`release`).
-            MemoryCommand::Twin(_) | MemoryCommand::DropTwin(_) => {}
+            MemoryCommand::Owes | MemoryCommand::Twin(_) | MemoryCommand::DropTwin(_) => {}
             MemoryCommand::SendDiff { .. } | MemoryCommand::MergeDiff(_) => {}
         }
     }

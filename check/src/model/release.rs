@@ -57,6 +57,8 @@ pub enum ReleaseOp {
 pub struct ReleaseModel {
     /// Who manages each minipage.
     pub managers: Vec<usize>,
+    /// By node: the leader of its domain. Each is its own where none is named.
+    pub leaders: Vec<usize>,
     /// The steps of each thread of each node.
     pub nodes: Vec<Vec<Vec<ReleaseOp>>>,
     /// A mistake that the checker is to find.
@@ -93,7 +95,7 @@ enum Phase {
     Flushes(MemoryFlush, bool),
 }
 
-/// What a node has of a minipage.
+/// What a node has of a minipage. Words and twin are the domain's, and its leader has them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Copy {
     permission: Permission,
@@ -197,6 +199,29 @@ impl Step<'_> {
         self.node(at, |node| f(&mut node.copies[of]));
     }
 
+    /// What the memory of a node holds, which is that of its domain.
+    fn words(&mut self, at: usize, of: usize) -> &[u8; WORDS] {
+        &self.moment.nodes[self.model.leader(at)].copies[of].words
+    }
+
+    /// Bytes of other nodes are written into the memory of a domain.
+    fn fills(&mut self, at: usize, of: usize, f: impl FnOnce(&mut [u8; WORDS])) {
+        let mut nodes = self.moment.nodes.iter().zip(&self.model.nodes).enumerate();
+        let is_held = nodes.any(|(node, (now, ops))| {
+            let mut threads = now.threads.iter().zip(ops);
+            let holds = |(thread, ops): (&Thread, &Vec<ReleaseOp>)| {
+                let done = ops[..thread.done].iter();
+                let count = |op| done.clone().filter(|it| **it == op).count();
+                count(ReleaseOp::Hold(of)) > count(ReleaseOp::LetGo(of))
+            };
+            self.model.leader(node) == at && threads.any(holds)
+        });
+        if is_held {
+            self.fault(ReleaseFault::Held);
+        }
+        self.copy(at, of, |copy| f(&mut copy.words));
+    }
+
     /// Changes a node, and carries out what its machine does.
     fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryCommand>)) {
         let mut out = Vec::new();
@@ -268,7 +293,26 @@ impl Step<'_> {
             message,
             words: [None; WORDS],
         };
+        let leads = |leader: NodeId, node: NodeId| {
+            leader != node && self.model.leader(node.index()) == leader.index()
+        };
         match (self.model.bug, message.kind, message.operation) {
+            (Some(ReleaseBug::ForgetMember), MemoryKind::Invalidate, _) if leads(from, to) => {
+                let kind = MemoryKind::Invalidated;
+                return self.put(forged(to, from, MemoryMessage { kind, ..message }));
+            }
+            (Some(ReleaseBug::AnswerEarly), MemoryKind::Request, Flush) if leads(to, from) => {
+                let kind = MemoryKind::Dropped;
+                self.put(forged(to, from, MemoryMessage { kind, ..message }));
+            }
+            (Some(ReleaseBug::AnswerEarly), MemoryKind::Dropped, Flush) if leads(from, to) => {
+                return;
+            }
+            (Some(ReleaseBug::MemberAlone), MemoryKind::Grant, WriteTogether)
+                if leads(from, to) =>
+            {
+                message.operation = Write;
+            }
             // The manager takes each diff for merged that is only on its way.
             (Some(ReleaseBug::GrantEarly), MemoryKind::Diff, Flush) => {
                 let manager = self.moment.nodes[0].machine.manager_of(message.address);
@@ -338,13 +382,13 @@ impl Step<'_> {
                 self.copy(at, of(minipage), |copy| copy.twin = None);
             }
             MemoryCommand::SendDiff { to, message } => self.sends_diff(at, to, message),
-            MemoryCommand::MergeDiff(minipage) => self.copy(at, of(minipage), |copy| {
-                for (word, came) in copy.words.iter_mut().zip(came) {
+            MemoryCommand::MergeDiff(minipage) => self.fills(at, of(minipage), |words| {
+                for (word, came) in words.iter_mut().zip(came) {
                     *word = came.unwrap_or(*word);
                 }
             }),
-            MemoryCommand::Install(minipage) => self.copy(at, of(minipage), |copy| {
-                copy.words = came.map(|word| word.expect("all words come"));
+            MemoryCommand::Install(minipage) => self.fills(at, of(minipage), |words| {
+                *words = came.map(|word| word.expect("all words come"));
             }),
             MemoryCommand::Permit {
                 minipage,
@@ -355,7 +399,7 @@ impl Step<'_> {
                 self.look(of);
             }
             MemoryCommand::Wake { address } => self.wake(at, address),
-            MemoryCommand::Clear(_) | MemoryCommand::Allocated(_) => {}
+            MemoryCommand::Clear(_) | MemoryCommand::Allocated(_) | MemoryCommand::Owes => {}
         }
     }
 
@@ -379,12 +423,20 @@ impl Step<'_> {
         self.send(NodeId::at(at), to, message, diff);
     }
 
-    /// Whether a node writes a minipage without a twin while another one has a copy.
+    /// Whether a node writes a minipage without a twin of its domain while another domain has a
+    /// copy, or may do more than its leader.
     fn look(&mut self, of: usize) {
-        let copies = || self.moment.nodes.iter().map(|node| &node.copies[of]);
-        let alone = |copy: &&Copy| copy.permission == Permission::Write && copy.twin.is_none();
-        let has = |copy: &&Copy| copy.permission > Permission::Nothing;
-        if copies().any(|copy| alone(&copy)) && copies().filter(has).count() > 1 {
+        let nodes = &self.moment.nodes;
+        let copy = |at: usize| &nodes[at].copies[of];
+        let leader = |at: usize| self.model.leader(at);
+        let all = || 0..nodes.len();
+        let alone = |at: &usize| {
+            copy(*at).permission == Permission::Write && copy(leader(*at)).twin.is_none()
+        };
+        let has = |at: &usize| copy(*at).permission > Permission::Nothing;
+        let met = |at: usize| all().filter(has).any(|other| leader(other) != leader(at));
+        let more = |at: usize| copy(at).permission > copy(leader(at)).permission;
+        if all().filter(alone).any(met) || all().any(more) {
             self.fault(ReleaseFault::NotAlone);
         }
     }
@@ -465,6 +517,7 @@ impl Step<'_> {
             Phase::Flushes(flush, _) => (flush, true),
             _ => (MemoryFlush::default(), false),
         };
+        let is_member = self.model.leader(at) != at;
         let has_twin = |copy: &Copy| copy.twin.is_some();
         let has_twins = self.moment.nodes[at].copies.iter().any(has_twin);
         let (mut is_over, mut asked) = (false, false);
@@ -476,6 +529,7 @@ impl Step<'_> {
             && match self.model.bug {
                 Some(ReleaseBug::ForgetOthers) => !asked,
                 Some(ReleaseBug::ForgetTaken) => !has_twins,
+                Some(ReleaseBug::MemberForgets) => is_member,
                 _ => false,
             };
         if !is_over {
@@ -496,12 +550,10 @@ impl Step<'_> {
         let Some(of) = minipage(op) else {
             return false;
         };
-        let Copy {
-            permission, words, ..
-        } = self.moment.nodes[at].copies[of];
+        let permission = self.moment.nodes[at].copies[of].permission;
         match op {
             ReleaseOp::Read(_, word) if permission >= Permission::Read => {
-                if words[word] != self.moment.latest[of][word] {
+                if self.words(at, of)[word] != self.moment.latest[of][word] {
                     self.fault(ReleaseFault::Stale);
                 }
             }
@@ -509,7 +561,8 @@ impl Step<'_> {
                 self.moment.writes += 1;
                 let value = self.moment.writes;
                 self.moment.latest[of][word] = value;
-                self.copy(at, of, |copy| copy.words[word] = value);
+                let leader = self.model.leader(at);
+                self.copy(leader, of, |copy| copy.words[word] = value);
             }
             ReleaseOp::Hold(_) if self.moment.nodes[at].commands.is_empty() => {
                 let address = self.model.address(of);
@@ -566,6 +619,11 @@ impl ReleaseModel {
         self.managers[of] as u64 * window
     }
 
+    /// The leader of a node's domain.
+    fn leader(&self, node: usize) -> usize {
+        self.leaders.get(node).copied().unwrap_or(node)
+    }
+
     fn minipage_of(&self, address: u64) -> usize {
         let mut all = 0..self.managers.len();
         let found = all.find(|of| self.address(*of) == address);
@@ -577,12 +635,15 @@ impl ReleaseModel {
         let nodes = self.nodes.len();
         let node = |me: usize| {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
+            let leaders = (0..nodes).map(|node| NodeId::at(self.leader(node)));
+            machine.set_leaders(&leaders.collect::<Vec<_>>());
             machine.allocate_released(true);
             for _ in self.managers.iter().filter(|manager| **manager == me) {
                 machine.allocate(1, 8, 8).expect("there is room");
             }
             let copy = |manager: &usize| Copy {
-                permission: match *manager == me {
+                // What nobody has used is the leader's, as far as its manager says so.
+                permission: match *manager == me && self.leader(me) == me {
                     true => Permission::Write,
                     false => Permission::Nothing,
                 },

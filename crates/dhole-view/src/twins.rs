@@ -13,7 +13,7 @@ use crate::minipage_diff;
 #[derive(Default)]
 pub(crate) struct Twins {
     all: Mutex<BTreeMap<u64, Vec<u8>>>,
-    /// Set with each twin, before a thread may write; cleared where the machine owes none.
+    /// Set before a thread may write; cleared where the machine owes none.
     owes: AtomicBool,
 }
 
@@ -27,6 +27,11 @@ impl Twins {
         self.owes.load(Ordering::SeqCst)
     }
 
+    /// The node owes a flush from here on.
+    pub fn owes_one(&self) {
+        self.owes.store(true, Ordering::SeqCst);
+    }
+
     /// The node owes no flush.
     pub fn owes_nothing(&self) {
         self.owes.store(false, Ordering::SeqCst);
@@ -36,7 +41,6 @@ impl Twins {
         let mut twin = Vec::new();
         arena.gather(minipage, &mut twin);
         self.all().insert(minipage.at, twin);
-        self.owes.store(true, Ordering::SeqCst);
     }
 
     /// The twin is not needed any more.

@@ -5,8 +5,8 @@ use dhole_protocol::memory::{MemoryKind, Permission};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::{
-    Happening, Moment, Parcel, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight, Step,
-    minipage,
+    Copy, Happening, Moment, Parcel, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight,
+    Step, minipage,
 };
 
 impl Model for ReleaseModel {
@@ -93,20 +93,21 @@ impl Model for ReleaseModel {
         }
         macro_rules! shows {
             ($($sight:ident)*) => {[$(
-                Property::<Self>::sometimes(ReleaseSight::$sight.property(), |_, moment| {
-                    moment.shows(ReleaseSight::$sight)
+                Property::<Self>::sometimes(ReleaseSight::$sight.property(), |model, moment| {
+                    moment.shows(model, ReleaseSight::$sight)
                 }),
             )*]};
         }
-        let faults = never!(NotAlone Stale NoTwin Refused Stuck WrongCopies Lost);
-        let sights = shows!(TwoTwins Diff EmptyDiff Dropped TwoRelease Queued HeldBack);
+        let faults = never!(NotAlone Stale NoTwin Refused Stuck WrongCopies Lost Held);
+        let sights =
+            shows!(TwoTwins Diff EmptyDiff Dropped TwoRelease Queued HeldBack Lends Withdraws);
         faults.into_iter().chain(sights).collect()
     }
 }
 
 impl Moment {
     /// Whether it shows this.
-    fn shows(&self, sight: ReleaseSight) -> bool {
+    fn shows(&self, model: &ReleaseModel, sight: ReleaseSight) -> bool {
         let says = |kind: MemoryKind| {
             let mut parcels = self.parcels.iter();
             parcels.find(|parcel| parcel.message.kind == kind)
@@ -137,6 +138,18 @@ impl Moment {
                 .iter()
                 .any(|node| node.machine.longest_queue() > 0),
             ReleaseSight::HeldBack => self.nodes.iter().any(|node| node.machine.defers_any()),
+            ReleaseSight::Lends => (0..self.nodes.len()).any(|at| {
+                let (copies, leader) = (&self.nodes[at].copies, model.leader(at));
+                let mut both = copies.iter().zip(&self.nodes[leader].copies);
+                let writes = |copy: &Copy| copy.permission == Permission::Write;
+                leader != at && both.any(|(copy, led)| writes(copy) && led.twin.is_some())
+            }),
+            ReleaseSight::Withdraws => self.parcels.iter().any(|parcel| {
+                let (from, to) = (parcel.from.index(), parcel.to.index());
+                let withdraws = parcel.message.kind == MemoryKind::Invalidate && from != to;
+                let mut copies = self.nodes[from].copies.iter();
+                withdraws && model.leader(to) == from && copies.any(|copy| copy.twin.is_some())
+            }),
         }
     }
 }
@@ -166,7 +179,8 @@ impl ReleaseModel {
             let copies = manager.copies_at_rest(self.address(of));
             let has =
                 |node: &usize| moment.nodes[*node].copies[of].permission > Permission::Nothing;
-            let readers = (0..self.nodes.len()).filter(has).map(NodeId::at);
+            let leaders = (0..self.nodes.len()).filter(|node| self.leader(*node) == *node);
+            let readers = leaders.filter(has).map(NodeId::at);
             copies.is_none_or(|copies| copies == readers.collect::<Vec<_>>())
         };
         let all = || 0..self.managers.len();
@@ -177,8 +191,9 @@ impl ReleaseModel {
             return Some(ReleaseFault::WrongCopies);
         }
         let has_all = |of: usize| {
-            let mut readable = copies().filter(|it| it[of].permission > Permission::Nothing);
-            readable.all(|copies| copies[of].words == moment.latest[of])
+            let has = |at: &usize| moment.nodes[*at].copies[of].permission > Permission::Nothing;
+            let mut readable = (0..moment.nodes.len()).filter(has);
+            readable.all(|at| moment.nodes[self.leader(at)].copies[of].words == moment.latest[of])
         };
         (!all().all(has_all)).then_some(ReleaseFault::Lost)
     }

@@ -21,6 +21,14 @@ pub enum ReleaseBug {
     ForgetOthers,
     /// A thread does not wait until a flush is over that has taken its node's copy.
     ForgetTaken,
+    /// A node that another one leads releases without a flush.
+    MemberForgets,
+    /// A leader takes what it withdraws for left, and the node goes on with it.
+    ForgetMember,
+    /// A leader says that a flush is over when it begins.
+    AnswerEarly,
+    /// A node is lent what its domain writes beside others as if the domain were alone.
+    MemberAlone,
 }
 
 /// A property that fails.
@@ -40,10 +48,12 @@ pub enum ReleaseFault {
     WrongCopies,
     /// It is over, and a copy lacks a write.
     Lost,
+    /// Bytes are written into a minipage that a thread holds.
+    Held,
 }
 
 impl ReleaseFault {
-    pub(super) const ALL: [ReleaseFault; 7] = [
+    pub(super) const ALL: [ReleaseFault; 8] = [
         ReleaseFault::NotAlone,
         ReleaseFault::Stale,
         ReleaseFault::NoTwin,
@@ -51,6 +61,7 @@ impl ReleaseFault {
         ReleaseFault::Stuck,
         ReleaseFault::WrongCopies,
         ReleaseFault::Lost,
+        ReleaseFault::Held,
     ];
 
     /// The property.
@@ -65,6 +76,7 @@ impl ReleaseFault {
                 "at rest the copies are those who have permission, without twins"
             }
             ReleaseFault::Lost => "at rest all copies have all writes",
+            ReleaseFault::Held => "what a thread holds stays",
         }
     }
 }
@@ -86,11 +98,15 @@ pub enum ReleaseSight {
     Queued,
     /// A copy is to go to a flush while a thread holds it.
     HeldBack,
+    /// A leader lends what its domain writes beside others.
+    Lends,
+    /// A leader withdraws that.
+    Withdraws,
 }
 
 impl ReleaseSight {
     /// All of them.
-    pub const ALL: [ReleaseSight; 7] = [
+    pub const ALL: [ReleaseSight; 9] = [
         ReleaseSight::TwoTwins,
         ReleaseSight::Diff,
         ReleaseSight::EmptyDiff,
@@ -98,6 +114,8 @@ impl ReleaseSight {
         ReleaseSight::TwoRelease,
         ReleaseSight::Queued,
         ReleaseSight::HeldBack,
+        ReleaseSight::Lends,
+        ReleaseSight::Withdraws,
     ];
 
     pub(super) fn property(self) -> &'static str {
@@ -109,6 +127,8 @@ impl ReleaseSight {
             ReleaseSight::TwoRelease => "two threads wait for flushes",
             ReleaseSight::Queued => "a request waits at its manager",
             ReleaseSight::HeldBack => "a copy that is held is wanted",
+            ReleaseSight::Lends => "a domain that writes beside others has two writers",
+            ReleaseSight::Withdraws => "what a domain writes beside others is withdrawn",
         }
     }
 }

@@ -36,6 +36,9 @@ pub enum MemoryCommand {
     },
     /// The bytes that came with the message are those of this minipage from here on.
     Install(Minipage),
+    /// From here on this node owes a flush: a thread that releases has to ask for it
+    /// ([`flush`](super::Millipage::flush)).
+    Owes,
     /// Make a twin of this minipage: a copy of the bytes that it has now. There is none yet.
     Twin(Minipage),
     /// Send a message with the bytes in which its minipage differs from its twin, which is not

@@ -69,11 +69,6 @@ impl Millipage {
         node != self.me && self.leaders.get(node.index()) == Some(&self.me)
     }
 
-    /// Whether some domain has several nodes.
-    pub(super) fn has_domains(&self) -> bool {
-        self.domains().count() < self.nodes
-    }
-
     /// The leaders of all domains.
     pub(super) fn domains(&self) -> impl Iterator<Item = NodeId> + '_ {
         let all = self.leaders.iter().enumerate();
@@ -105,8 +100,11 @@ impl Millipage {
         if request.asker != from || self.manager_of(request.address).is_none() {
             return Err("a request for another node, or for what nobody manages");
         }
-        if !request.operation.is_asked_for() || request.operation == MemoryOperation::Flush {
+        if !request.operation.is_asked_for() {
             return Err("a request for what no node of a domain asks its leader");
+        }
+        if request.operation == MemoryOperation::Flush {
+            return self.take_members_flush(request, out);
         }
         if request.operation == MemoryOperation::Push {
             self.push(request.address, out);
@@ -118,14 +116,31 @@ impl Millipage {
         if asks.iter().any(|waits| waits.asker == from) {
             return Err("a request for a minipage that waits already");
         }
+        self.keeps_request(from)?;
+        let asks = self.members_ask.get_or_default(page);
+        asks.push_back(request);
+        self.serve(page, out);
+        Ok(())
+    }
+
+    /// Keeps one more request of a node of the domain.
+    pub(super) fn keeps_request(&mut self, from: NodeId) -> Taken {
         let kept = self.member_requests.get_or_default(from);
         if *kept >= self.most_member_requests {
             return Err("more requests of a node of the domain than its leader keeps");
         }
         *kept += 1;
-        asks.push_back(request);
-        self.serve(page, out);
         Ok(())
+    }
+
+    /// A request of a node of the domain has its answer.
+    pub(super) fn forgets_request(&mut self, from: NodeId) {
+        if let Some(kept) = self.member_requests.get_mut(&from) {
+            *kept -= 1;
+            if *kept == 0 {
+                self.member_requests.remove(&from);
+            }
+        }
     }
 
     /// Answers what nodes of the domain have asked for on a page, as far as that can be, and asks
@@ -143,6 +158,10 @@ impl Millipage {
                 let hold = self.holds.get(&held.minipage.at);
                 if hold.is_some_and(|hold| hold.deferred.is_some()) {
                     return;
+                }
+                // The manager does not wait for that.
+                if self.keeps(held.minipage.at) {
+                    break;
                 }
                 self.lend(request, held.minipage, out);
                 self.answered_first(page);
@@ -180,6 +199,14 @@ impl Millipage {
         }
     }
 
+    /// Whether a minipage is not lent: while a flush waits until it is not held or is under way,
+    /// and while what was lent of it is withdrawn.
+    fn keeps(&self, at: u64) -> bool {
+        let lent = self.lent.get(&at);
+        let withdraws = |lent: &Lent| lent.to.values().any(|lease| lease.withdrawn.is_some());
+        self.released.keeps(at) || lent.is_some_and(withdraws)
+    }
+
     /// Serves all that waits for a minipage.
     pub(super) fn serve_all(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
         let lent = self.lent.get(&minipage.at);
@@ -199,13 +226,8 @@ impl Millipage {
             if asks.is_empty() {
                 self.members_ask.remove(&page);
             }
-            let asker = answered.map(|request| request.asker);
-            let kept = asker.and_then(|asker| Some((asker, self.member_requests.get_mut(&asker)?)));
-            if let Some((asker, kept)) = kept {
-                *kept -= 1;
-                if *kept == 0 {
-                    self.member_requests.remove(&asker);
-                }
+            if let Some(request) = answered {
+                self.forgets_request(request.asker);
             }
         }
     }
@@ -253,25 +275,49 @@ impl Millipage {
         if let Some(before) = before {
             count(hold, before, false);
         }
+        let operation = match permission {
+            Permission::Write if self.released.has_twin(minipage) => MemoryOperation::WriteTogether,
+            _ => request.operation,
+        };
+        let request = MemoryMessage {
+            operation,
+            ..request
+        };
         self.reply(request, MemoryKind::Grant, minipage, out);
     }
 
-    /// Withdraws what was lent of a minipage, as far as a message that waits leaves less.
+    /// The nodes to which something of a minipage is lent.
+    pub(super) fn lent_to(&self, at: u64) -> impl Iterator<Item = NodeId> + '_ {
+        let lent = self.lent.get(&at).into_iter();
+        lent.flat_map(|lent| lent.to.keys().copied())
+    }
+
+    /// Withdraws what was lent of a minipage, as far as a message that waits leaves less, or all of
+    /// it where a flush waits until it is not held.
     pub(super) fn withdraw(&mut self, at: u64, out: &mut impl MemoryEffects) {
         let deferred = self.holds.get(&at).and_then(|hold| hold.deferred);
-        let (Some((_, message)), Some(lent)) = (deferred, self.lent.get_mut(&at)) else {
+        let Some(lent) = self.lent.get_mut(&at) else {
             return;
         };
-        let takes = message.operation.takes_copies();
-        let left = match message.kind {
-            MemoryKind::Forward if !takes => Permission::Read,
-            _ => Permission::Nothing,
+        let left = match deferred {
+            Some((
+                _,
+                MemoryMessage {
+                    kind, operation, ..
+                },
+            )) => match kind == MemoryKind::Forward && !operation.takes_copies() {
+                true => Permission::Read,
+                false => Permission::Nothing,
+            },
+            None if self.released.wants(at) => Permission::Nothing,
+            None => return,
         };
         let minipage = lent.minipage;
         let mut asked = Vec::new();
         for (node, lease) in lent.to.iter_mut() {
             let is_settled = lease.acknowledged && lease.withdrawn.is_none();
-            if is_settled && lease.permission > left {
+            let stays = deferred.is_none() && self.released.waits(*node, at);
+            if is_settled && lease.permission > left && !stays {
                 lease.withdrawn = Some(left);
                 asked.push(*node);
             }
@@ -336,7 +382,9 @@ impl Millipage {
         } else {
             count(hold, left, true);
         }
-        self.release_at(at, before == Permission::Write, out)
+        self.release_at(at, before == Permission::Write, out)?;
+        self.serve_all(message.minipage, out);
+        Ok(())
     }
 
     /// Whether nothing is held but what is lent, and nothing is withdrawn.

@@ -131,7 +131,7 @@ impl Millipage {
             let managed = self.managed.get(&minipage.at);
             let is_released = match managed {
                 Some(managed) => managed.is_released(),
-                None => self.table.is_released(minipage.at) && !self.has_domains(),
+                None => self.table.is_released(minipage.at),
             };
             // Where nodes may write together they get it to write when they ask.
             let brought = match is_released {

@@ -106,8 +106,8 @@ impl Millipage {
         let deferred = hold.deferred.take();
         if hold.readers + hold.writers == 0 {
             self.holds.remove(&at);
-            self.may_flush(at, out);
         }
+        self.may_flush(at, out);
         let Some((from, message)) = deferred else {
             return Ok(());
         };
@@ -125,6 +125,17 @@ impl Millipage {
     #[doc(hidden)]
     pub fn defers_any(&self) -> bool {
         self.holds.values().any(|hold| hold.deferred.is_some())
+    }
+
+    /// Whether a thread may hold a minipage here, or on a node of the domain: one to which it is
+    /// lent, and that does not wait for a flush of it.
+    pub(super) fn is_held(&self, at: u64) -> bool {
+        let Some(hold) = self.holds.get(&at) else {
+            return false;
+        };
+        let lent = self.lent_to(at);
+        let waiting = lent.filter(|node| self.released.waits(*node, at));
+        (hold.readers + hold.writers) as usize > waiting.count()
     }
 
     /// Keeps a message that leaves no more than this of a minipage, if a thread holds more; whether

@@ -155,11 +155,14 @@ impl Millipage {
             return Ok(());
         }
         if self.released.has_twin(message.minipage) {
-            return self.loses_twin(from, message, out);
+            self.loses_twin(from, message, out)?;
+        } else {
+            self.permit(message.minipage, left, out);
+            let kind = MemoryKind::Invalidated;
+            self.send(from, MemoryMessage { kind, ..message }, out);
         }
-        self.permit(message.minipage, left, out);
-        let kind = MemoryKind::Invalidated;
-        self.send(from, MemoryMessage { kind, ..message }, out);
+        // Nodes of the domain may have waited for a flush of what is gone.
+        self.serve_all(message.minipage, out);
         Ok(())
     }
 
@@ -284,6 +287,10 @@ impl Millipage {
             _ => return Err("a permission that nobody asks for, or not of the manager"),
         };
         self.answer(message, answer, out);
+        if message.operation == MemoryOperation::Write {
+            // There is nothing to flush any more.
+            self.serve_flushed(minipage.at, out);
+        }
         Ok(())
     }
 
@@ -310,10 +317,11 @@ impl Millipage {
     ) -> Taken {
         let is_manager = self.asks(message.address) == Some(from);
         if message.operation == MemoryOperation::Flush {
-            return match is_manager && self.flushed(&message, out) {
-                true => Ok(()),
-                false => Err("a flush has come to nothing that there was not"),
-            };
+            if !is_manager || !self.flushed(&message, out) {
+                return Err("a flush has come to nothing that there was not");
+            }
+            self.serve_flushed(message.address, out);
+            return Ok(());
         }
         match is_manager && self.pushing.remove(&message.address) {
             true => Ok(()),

@@ -155,7 +155,7 @@ impl Millipage {
         if !self.managed.contains_key(&minipage.at) && leader == self.me {
             self.holds_unused(minipage);
         }
-        let is_released = self.table.is_released(minipage.at) && !self.has_domains();
+        let is_released = self.table.is_released(minipage.at);
         let managed = || Managed::new(minipage, leader, is_released);
         self.managed.get_or_insert_with(minipage.at, managed)
     }

@@ -25,7 +25,7 @@ pub enum MemoryKind {
     /// Nothing is allocated at the address, or no longer.
     Gone,
     /// A push or a flush comes to nothing: the asker has no copy any more, or none that it wrote
-    /// together with others.
+    /// together with others. From a leader to a node of its domain: what that asked for is done.
     Dropped,
     /// What a node that has lost its copy to a flush wrote into it, for the node that flushes. The
     /// diff is the payload.

@@ -11,10 +11,18 @@
 //! A flush of a minipage that another node's flush took comes to nothing when that is over: the
 //! writes are in the other's copy. A node remembers minipages to be flushed apart from twins. For
 //! that its copy is taken does not yet say that the copies of others are.
+//!
+//! In a domain the leader makes the twin, of the pages that its nodes have in common, and flushes
+//! what they all wrote. Another node remembers what it was lent to write beside copies of other
+//! domains, and asks its leader to flush that before it releases. Meanwhile the leader lends none
+//! of it. It withdraws what it has lent to nodes that have not asked for the flush: a thread of
+//! those might hold the minipage when a diff is merged. A node that has asked holds it no more
+//! until it has the answer ([`HoldRefusal::Flushes`](super::HoldRefusal::Flushes)), and goes on
+//! writing.
 
 use std::collections::BTreeSet;
 
-use dhole_model::{NodeId, SortedMap};
+use dhole_model::{NodeId, NodeMap, SortedMap};
 
 use super::Millipage;
 use super::command::{MemoryCommand, MemoryEffects, Permission};
@@ -27,12 +35,34 @@ type Taken = Result<(), &'static str>;
 /// What a node writes together with others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Released {
-    /// The addresses of minipages that it wrote since it asked for the last flush of them.
-    dirty: BTreeSet<u64>,
+    /// By the addresses of minipages that it wrote since it asked for the last flush of them:
+    /// whether the next one waits until none of its threads, and no node of its domain, holds it.
+    dirty: SortedMap<u64, bool>,
     /// Those of minipages of which it has twins.
     twins: BTreeSet<u64>,
     /// By their addresses: minipages whose flush is under way.
     flushes: SortedMap<u64, Flush>,
+    /// As a leader, by addresses: flushes for which other nodes of the domain have asked.
+    members: SortedMap<u64, NodeMap<MemberFlush>>,
+}
+
+/// A flush for which a node of the domain waits.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct MemberFlush {
+    request: MemoryMessage,
+    /// The ticket of the leader's flush, once it has been asked for.
+    waits: Option<u32>,
+}
+
+/// How a flush stands for which a release waits.
+enum Owed {
+    /// There is none, or not any more.
+    Nothing,
+    /// It is under way, with this ticket.
+    Waits(u32),
+    /// It is to be asked for, when another flush of the minipage is over, or the minipage is not
+    /// held any more.
+    Later,
 }
 
 /// A flush of a minipage.
@@ -65,7 +95,28 @@ impl Released {
     }
 
     pub fn is_at_rest(&self) -> bool {
-        self.twins.is_empty() && !self.owes()
+        self.twins.is_empty() && self.members.is_empty() && !self.owes()
+    }
+
+    /// Whether a flush of the minipage at an address waits until it is not held.
+    pub fn wants(&self, at: u64) -> bool {
+        self.dirty.get(&at).copied().unwrap_or_default()
+    }
+
+    /// Whether a flush of the minipage at an address waits until it is not held, or is under way.
+    pub fn keeps(&self, at: u64) -> bool {
+        self.wants(at) || self.flushes.contains_key(&at)
+    }
+
+    /// Whether a node of the domain waits for a flush: it holds the minipage no more until then.
+    pub fn waits(&self, node: NodeId, at: u64) -> bool {
+        let members = self.members.get(&at);
+        members.is_some_and(|members| members.contains_key(&node))
+    }
+
+    fn is_under_way(&self, at: u64, ticket: u32) -> bool {
+        let flush = self.flushes.get(&at);
+        flush.is_some_and(|flush| flush.ticket == ticket)
     }
 
     fn owes(&self) -> bool {
@@ -99,29 +150,40 @@ impl Millipage {
             flush.begun = true;
             let under_way = self.released.flushes.iter();
             flush.waits = under_way.map(|(at, it)| (*at, it.ticket)).collect();
-            flush.later = self.released.dirty.iter().copied().collect();
+            flush.later = self.released.dirty.keys().copied().collect();
         }
         let waits = &mut flush.waits;
-        flush.later.retain(|at| {
-            let begun = self.released.flushes.get(at).map(|it| it.ticket);
-            match (self.released.dirty.contains(at), begun) {
-                // Another thread has asked for it since.
-                (false, Some(ticket)) => waits.push((*at, ticket)),
-                (false, None) => {}
-                (true, Some(_)) => return true,
-                (true, None) if self.holds.contains_key(at) => return true,
-                (true, None) => waits.push((*at, self.begin_flush(*at, out))),
+        flush.later.retain(|at| match self.owed(*at, out) {
+            Owed::Nothing => false,
+            Owed::Waits(ticket) => {
+                waits.push((*at, ticket));
+                false
             }
-            false
+            Owed::Later => true,
         });
         self.own_messages(out);
-        let flushes = &self.released.flushes;
-        let is_under_way = |(at, ticket): &(u64, u32)| {
-            let flush = flushes.get(at);
-            flush.is_some_and(|flush| flush.ticket == *ticket)
-        };
-        flush.waits.retain(is_under_way);
+        let released = &self.released;
+        flush
+            .waits
+            .retain(|(at, ticket)| released.is_under_way(*at, *ticket));
         flush.waits.is_empty() && flush.later.is_empty()
+    }
+
+    /// How the flush of a minipage stands. It is asked for where that can be.
+    fn owed(&mut self, at: u64, out: &mut impl MemoryEffects) -> Owed {
+        let begun = self.released.flushes.get(&at).map(|it| it.ticket);
+        match (self.released.dirty.contains_key(&at), begun) {
+            // Another thread has asked for it since.
+            (false, Some(ticket)) => Owed::Waits(ticket),
+            (false, None) => Owed::Nothing,
+            (true, Some(_)) => Owed::Later,
+            (true, None) if self.is_held(at) => {
+                self.released.dirty.insert(at, true);
+                self.withdraw(at, out);
+                Owed::Later
+            }
+            (true, None) => Owed::Waits(self.begin_flush(at, out)),
+        }
     }
 
     fn begin_flush(&mut self, at: u64, out: &mut impl MemoryEffects) -> u32 {
@@ -133,17 +195,101 @@ impl Millipage {
         ticket
     }
 
-    /// No thread holds this any more, which a flush may have waited for.
-    pub(super) fn may_flush(&self, at: u64, out: &mut impl MemoryEffects) {
-        if self.released.dirty.contains(&at) {
-            out.does(MemoryCommand::Wake { address: at });
+    /// A thread, or another node of the domain, holds this no more, for which a flush may have
+    /// waited.
+    pub(super) fn may_flush(&mut self, at: u64, out: &mut impl MemoryEffects) {
+        if !self.released.dirty.contains_key(&at) {
+            return;
+        }
+        match self.is_held(at) {
+            true if self.released.wants(at) => self.withdraw(at, out),
+            true => {}
+            false => {
+                out.does(MemoryCommand::Wake { address: at });
+                self.serve_flushes(at, out);
+            }
+        }
+    }
+
+    /// Another node of the domain is about to release, and has written this.
+    pub(super) fn take_members_flush(
+        &mut self,
+        request: MemoryMessage,
+        out: &mut impl MemoryEffects,
+    ) -> Taken {
+        let (from, at) = (request.asker, request.address);
+        if self.released.waits(from, at) {
+            return Err("a request for a flush that waits already");
+        }
+        self.keeps_request(from)?;
+        let waits = None;
+        let members = self.released.members.get_or_default(at);
+        members.insert(from, MemberFlush { request, waits });
+        self.serve_flushes(at, out);
+        Ok(())
+    }
+
+    /// Answers nodes of the domain that wait for flushes of a minipage, as far as those are over,
+    /// and asks for the rest.
+    fn serve_flushes(&mut self, at: u64, out: &mut impl MemoryEffects) {
+        // First those that go on, which may hold the minipage then.
+        let over = |released: &Released, waits: Option<u32>| {
+            waits.is_some_and(|ticket| !released.is_under_way(at, ticket))
+        };
+        self.answer_flushes(at, over, out);
+        if !self.released.members.contains_key(&at) {
+            return;
+        }
+        match self.owed(at, out) {
+            Owed::Later => {}
+            Owed::Nothing => self.answer_flushes(at, |_, _| true, out),
+            Owed::Waits(ticket) => {
+                let members = self.released.members.get_or_default(at);
+                members.values_mut().for_each(|member| {
+                    member.waits.get_or_insert(ticket);
+                });
+            }
+        }
+    }
+
+    fn answer_flushes(
+        &mut self,
+        at: u64,
+        is_over: impl Fn(&Released, Option<u32>) -> bool,
+        out: &mut impl MemoryEffects,
+    ) {
+        let Some(members) = self.released.members.get(&at) else {
+            return;
+        };
+        let over = members
+            .values()
+            .filter(|it| is_over(&self.released, it.waits));
+        let over: Vec<MemoryMessage> = over.map(|it| it.request).collect();
+        for request in over {
+            let members = self.released.members.get_or_default(at);
+            members.remove(&request.asker);
+            if members.is_empty() {
+                self.released.members.remove(&at);
+            }
+            self.forgets_request(request.asker);
+            self.reply(request, MemoryKind::Dropped, Minipage::NONE, out);
+        }
+    }
+
+    /// A flush of a minipage is over, or none is wanted any more: what waited for that goes on.
+    pub(super) fn serve_flushed(&mut self, at: u64, out: &mut impl MemoryEffects) {
+        self.serve_flushes(at, out);
+        if let Some(held) = self.held.get(&at) {
+            self.serve_all(held.minipage, out);
         }
     }
 
     /// This node may write a minipage of which others have copies.
     pub(super) fn writes_together(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
-        self.released.dirty.insert(minipage.at);
-        if self.released.twins.insert(minipage.at) {
+        self.released.dirty.get_or_default(minipage.at);
+        out.does(MemoryCommand::Owes);
+        // The twin of its domain is the leader's.
+        if !self.is_member() && self.released.twins.insert(minipage.at) {
             out.does(MemoryCommand::Twin(minipage));
         }
     }
@@ -194,7 +340,7 @@ impl Millipage {
         const UNASKED: &str = "a diff of a minipage that is not flushed";
         let at = message.minipage.at;
         let held = self.held.get(&at).copied();
-        let is_held = self.holds.contains_key(&at);
+        let is_held = self.is_held(at);
         let held = held.filter(|held| !is_held && self.released.twins.contains(&held.minipage.at));
         let flush = self.released.flushes.get_mut(&at);
         let flush = flush.filter(|flush| {
@@ -244,6 +390,7 @@ impl Millipage {
         }
         self.writes_alone(minipage, out);
         self.acknowledge(message, out);
+        self.serve_flushed(minipage.at, out);
         Ok(())
     }
 

@@ -69,6 +69,7 @@ impl MemoryEffects for Effects<'_, '_> {
                 self.arena.scatter(minipage, self.payload);
                 self.guard(minipage, false);
             }
+            MemoryCommand::Owes => self.twins.owes_one(),
             MemoryCommand::Twin(minipage) => {
                 self.twins.make(minipage, self.arena);
                 self.out.work.twin_bytes += u64::from(minipage.bytes);

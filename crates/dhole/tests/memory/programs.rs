@@ -36,6 +36,8 @@ pub fn run(name: &str) -> i32 {
         "managers" => ends(managers::counts()),
         "together" => ends(release::counts()),
         "takes turns" => ends(release::takes_turns()),
+        "in domains" => ends(release::in_domains()),
+        "holds rows" => ends(release::holds_rows()),
         "moves" => says(domains::moves),
         "mixes" => says(domains::mixes),
         "frees" => says(domains::frees),

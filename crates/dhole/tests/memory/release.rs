@@ -52,23 +52,38 @@ fn together_until(w: &mut Worker<'_>, wrote: impl Fn()) -> dhole::Result<u64> {
 /// The folder in which processes meet by files, of which dhole does not know.
 const FOLDER: &str = "DHOLE_TEST_FOLDER";
 
-/// A writer waits for the other one, if there is such a folder.
-fn meet(me: usize) {
+/// Says something in the folder, if there is one, and waits until all nodes have said these things.
+fn meet(says: &str, waits_for: &[&str]) {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
         return;
     };
-    let file = |node: usize| folder.join(node.to_string());
-    std::fs::write(file(me), "").expect("a file");
-    while !file(3 - me).exists() {
+    std::fs::write(folder.join(says), "").expect("a file");
+    while !waits_for.iter().all(|said| folder.join(said).exists()) {
         std::thread::yield_now();
     }
+}
+
+/// Runs a program on processes that have such a folder; what node 0 says.
+fn said_in_a_folder(nodes: usize, program: &str, transport: &str, domains: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path");
+    let all = cluster::run_with(nodes, program, |_| {
+        let transport = ("DHOLE_TRANSPORT", transport);
+        let said = [transport, (domains::DOMAINS, domains), (FOLDER, path)];
+        said.map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec()
+    });
+    for ended in &all {
+        assert_eq!(ended.code, Some(0), "{program}: {}", ended.all);
+    }
+    all[0].said.concat()
 }
 
 /// Says what a run came to.
 pub fn counts() -> Result<(), RunError> {
     let run = config(1).run(|w| {
         let me = w.node().index();
-        together_until(w, || meet(me))
+        together_until(w, || meet(["", "one", "two"][me], &["one", "two"]))
     })?;
     println!("=> {}", words(&run));
     Ok(())
@@ -116,24 +131,71 @@ fn writers_of_one_page_take_the_same_messages_everywhere() {
     let run = config(3).run(|w| together_until(w, || _ = both.wait()));
     assert_eq!(words(&run.expect("a run")), expected);
     for transport in ["shm", "tcp", "udp"] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().to_str().expect("a path");
-        let all = cluster::run_with(3, "together", |_| {
-            let said = [("DHOLE_TRANSPORT", transport), (FOLDER, path)];
-            said.map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .to_vec()
-        });
-        let ended = &all[0];
-        assert_eq!(ended.said.concat(), expected, "{transport}: {}", ended.all);
+        let said = said_in_a_folder(3, "together", transport, "node");
+        assert_eq!(said, expected, "{transport}");
     }
-    // Nodes 0 and 1 are one domain here. Then one node writes at a time.
-    let whole = domains::said(3, "together", "shm", "2").concat();
-    assert!(
-        whole.starts_with("768 ") && !whole.contains("Diff"),
-        "{whole}"
-    );
+    // Nodes 0 and 1 are one domain here, and write beside node 2.
+    let said = said_in_a_folder(3, "together", "shm", "2");
+    assert!(said.starts_with("768 "), "{said}");
     let whole = domains::said(3, "together", "shm", "host").concat();
     assert_eq!(whole, "768 (0, 0) []");
+}
+
+/// Nodes 1 and 3 write a number each of one page beside each other. Node 1 releases first. Then
+/// nodes 0, 1 and 3 read both.
+pub fn in_domains() -> Result<(), RunError> {
+    let run = config(1).run(|w| {
+        let rows = release(w)?;
+        let (me, cells) = (w.node().index(), rows.row(0).cells(w));
+        let (said, site) = (["", "one", "", "three"][me], CallSite::caller());
+        if me == 3 {
+            assert_eq!(cells[3].load(Relaxed), 0);
+        }
+        w.barrier()?;
+        if me % 2 == 1 {
+            sync::lock(me as u64, site)?;
+            cells[me].store(me as u64, Relaxed);
+            meet(said, &["one", "three"]);
+            if me == 3 {
+                meet(said, &["released"]);
+            }
+            sync::unlock(me as u64)?;
+            meet("released", &[]);
+        }
+        w.barrier()?;
+        let sum = match me {
+            2 => 4,
+            _ => cells[1].load(Relaxed) + cells[3].load(Relaxed),
+        };
+        w.barrier()?;
+        Ok(w.reduce(sum, |one, other| one + other)?.unwrap_or(sum))
+    })?;
+    println!("=> {}", words(&run));
+    Ok(())
+}
+
+#[test]
+fn two_domains_of_two_nodes_write_one_page_together() {
+    use MessageKind::{
+        MemoryAck, MemoryData, MemoryDiff, MemoryDropped, MemoryGrant, MemoryInvalidate,
+        MemoryInvalidated, MemoryRequest,
+    };
+    // Node 0 leads and manages. Node 3 reads by its leader, and so do both that write. Node 1
+    // flushes by node 0: node 2 withdraws what it has lent, and sends the diff. The flush of node 3
+    // comes to nothing. Then it reads, and node 1 may read only.
+    let sent = [
+        (MemoryRequest, 2 + 1 + 2 + 1 + 2 + 2),
+        (MemoryInvalidate, 2 + 1),
+        (MemoryInvalidated, 1 + 1),
+        (MemoryData, 1 + 1),
+        (MemoryGrant, 1 + 1 + 2 + 1),
+        (MemoryAck, 2 + 1 + 2 + 2),
+        (MemoryDropped, 1 + 2),
+        (MemoryDiff, 1),
+    ];
+    let expected = format!("16 (2, 2) {sent:?}");
+    let said = said_in_a_folder(4, "in domains", "shm", "2");
+    assert_eq!(said, expected);
 }
 
 #[test]
@@ -246,14 +308,17 @@ pub fn takes_turns() -> Result<(), RunError> {
 
 #[test]
 fn processes_see_what_was_released() {
-    for (transport, domains) in [
-        ("shm", "node"),
-        ("tcp", "node"),
-        ("shm", "2"),
-        ("shm", "host"),
+    for (nodes, transport, domains) in [
+        (3, "shm", "node"),
+        (3, "tcp", "node"),
+        (3, "shm", "2"),
+        (4, "shm", "2"),
+        (4, "shm", "3"),
+        (3, "shm", "host"),
     ] {
-        let said = domains::said(3, "takes turns", transport, domains);
-        assert_eq!(said, ["36"], "{transport} {domains}");
+        let said = domains::said(nodes, "takes turns", transport, domains);
+        let expected = (12 * nodes).to_string();
+        assert_eq!(said, [expected], "{nodes} {transport} {domains}");
     }
 }
 
@@ -292,28 +357,50 @@ fn threads_of_a_node_flush_what_each_of_them_wrote() {
     assert_eq!(run.expect("a run").value, 50 * 8);
 }
 
+/// Nodes write their numbers of rows that they hold, and copy those of others.
+fn hold_rows(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 8)?))?;
+    let (me, nodes) = (w.node().index(), w.nodes());
+    for turn in 1..40 {
+        rows.row(0).write(w, |row| row[me] = turn)?;
+        rows.row(1).write(w, |row| row[me] = turn)?;
+        w.barrier()?;
+        let seen = rows.row(0).read(w, |row| row[..nodes].to_vec())?;
+        assert!(seen.iter().all(|it| *it == turn), "{seen:?}");
+        memory::hold(w, [rows.row(1)], [rows.row(0)], |[one], [two]| {
+            assert!(one[..nodes].iter().all(|it| *it == turn), "{one:?}");
+            two[4 + me] = one[(me + 1) % nodes];
+        })?;
+        w.barrier()?;
+    }
+    let sum = rows.row(0).read(w, |row| row[4..].iter().sum::<u64>());
+    let sum = sum.map_err(dhole::Error::from)?;
+    w.barrier()?;
+    Ok(sum)
+}
+
 #[test]
 fn rows_that_a_closure_holds_are_flushed_when_it_is_over() {
-    let run = released(2).run(|w| {
-        let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 8)?))?;
-        let me = w.node().index();
-        for turn in 1..40 {
-            rows.row(0).write(w, |row| row[me] = turn)?;
-            rows.row(1).write(w, |row| row[me] = turn)?;
-            w.barrier()?;
-            let seen = rows.row(0).read(w, |row| [row[0], row[1]])?;
-            assert_eq!(seen, [turn; 2]);
-            memory::hold(w, [rows.row(1)], [rows.row(0)], |[one], [two]| {
-                assert_eq!(one[..2], [turn; 2]);
-                two[2 + me] = one[1 - me];
-            })?;
-            w.barrier()?;
-        }
-        rows.row(0)
-            .read(w, |row| row[2] + row[3])
-            .map_err(dhole::Error::from)
-    });
-    assert_eq!(run.expect("a run").value, 2 * 39);
+    for nodes in [2, 3] {
+        let run = released(nodes).run(hold_rows).expect("a run");
+        assert_eq!(run.value, 39 * nodes as u64);
+    }
+}
+
+/// The same of a run of processes.
+pub fn holds_rows() -> Result<(), RunError> {
+    let run = released(1).run(hold_rows)?;
+    println!("=> {}", run.value);
+    Ok(())
+}
+
+#[test]
+fn rows_that_nodes_of_domains_hold_are_whole() {
+    for (nodes, domains) in [(3, "node"), (3, "2"), (4, "2")] {
+        let said = domains::said(nodes, "holds rows", "shm", domains);
+        let expected = (39 * nodes).to_string();
+        assert_eq!(said, [expected], "{nodes} nodes, domains {domains}");
+    }
 }
 
 /// Stores of two nodes that nothing orders may pass each other's loads; what a lock orders not.

@@ -62,6 +62,7 @@ impl Pack {
                     self.log.push((node, to.index(), message.kind));
                 }
                 MemoryCommand::Install(_)
+                | MemoryCommand::Owes
                 | MemoryCommand::Twin(_)
                 | MemoryCommand::MergeDiff(_)
                 | MemoryCommand::DropTwin(_)

@@ -176,10 +176,11 @@ fn a_twin_is_made_before_a_node_may_write_and_compared_after() {
     };
     let expected = [
         MemoryCommand::Install(minipage),
+        MemoryCommand::Owes,
         MemoryCommand::Twin(minipage),
         permits,
     ];
-    assert_eq!(out[..3], expected);
+    assert_eq!(out[..4], expected);
     out.clear();
     pack.nodes[1].goes_on(at, &mut out);
     pack.takes(1, std::mem::take(&mut out));
@@ -279,16 +280,126 @@ fn what_is_brought_to_a_node_that_writes_is_to_be_read() {
     assert_eq!(pack.run(0, second, Read), []);
 }
 
+/// Domains of nodes 0 and 1, and of 2 and 3, and the address of a release consistent minipage that
+/// node 2 manages. All have written it.
+fn domains() -> (Pack, u64) {
+    let mut pack = Pack::in_domains(&[0, 0, 2, 2]);
+    pack.nodes[2].allocate_released(true);
+    let at = pack.allocate(2).at;
+    let together = [(0, 2, Request), (2, 0, Data), (0, 2, Ack)];
+    assert_eq!(pack.run(0, at, Write), together);
+    let lent = [(1, 0, Request), (0, 1, Grant), (1, 0, Ack)];
+    assert_eq!(pack.run(1, at, Write), lent);
+    assert_eq!(pack.run(2, at, Write), [], "it writes beside them");
+    let lent = [(3, 2, Request), (2, 3, Grant), (3, 2, Ack)];
+    assert_eq!(pack.run(3, at, Write), lent);
+    (pack, at)
+}
+
 #[test]
-fn nodes_of_one_domain_make_a_run_sequentially_consistent() {
-    let mut pack = Pack::in_domains(&[0, 0, 2]);
-    pack.nodes[0].allocate_released(true);
-    let at = pack.allocate(0).at;
-    assert_eq!(
-        pack.run(2, at, Write),
-        [(2, 0, Request), (0, 2, Data), (2, 0, Ack)]
-    );
-    assert_eq!(pack.flush(2), []);
+fn a_node_of_a_domain_asks_its_leader_to_flush_what_the_domain_wrote() {
+    let (mut pack, at) = domains();
+    // What the other domain was lent is withdrawn before its diff is made.
+    let flushed = [
+        (1, 0, Request),
+        (0, 2, Request),
+        (2, 3, Invalidate),
+        (3, 2, Invalidated),
+        (2, 0, Diff),
+        (0, 2, Merged),
+        (2, 0, Grant),
+        (0, 2, Ack),
+        (0, 1, Dropped),
+    ];
+    assert_eq!(pack.flush(1), flushed);
+    for node in [0, 1] {
+        assert_eq!(pack.run(node, at, Write), [], "the domain writes alone");
+        assert_eq!(pack.flush(node), [], "and has flushed");
+    }
+    assert_eq!(pack.flush(3), [(3, 2, Request), (2, 3, Dropped)]);
+    assert_eq!(pack.flush(2), [], "and so has its leader");
+    // A domain that reads leaves both of this one to write beside it, each when it asks again.
+    let read = [
+        (3, 2, Request),
+        (2, 0, Forward),
+        (0, 1, Invalidate),
+        (1, 0, Invalidated),
+        (0, 2, Data),
+        (2, 3, Grant),
+        (3, 2, Ack),
+    ];
+    assert_eq!(pack.run(3, at, Read), read);
+    let upgraded = [
+        (1, 0, Request),
+        (0, 2, Request),
+        (2, 0, Grant),
+        (0, 1, Grant),
+        (0, 2, Ack),
+        (1, 0, Ack),
+    ];
+    assert_eq!(pack.run(1, at, Write), upgraded);
+    assert_eq!(pack.run(0, at, Write), [], "its leader may, too");
+    // The other domain reads, and has written nothing.
+    let flushed = [
+        (1, 0, Request),
+        (0, 2, Request),
+        (2, 3, Invalidate),
+        (3, 2, Invalidated),
+        (2, 0, Grant),
+        (0, 2, Ack),
+        (0, 1, Dropped),
+    ];
+    assert_eq!(pack.flush(1), flushed);
+    assert!(pack.nodes.iter().all(Millipage::is_at_rest));
+}
+
+#[test]
+fn a_leader_withdraws_what_it_lent_before_it_flushes() {
+    let (mut pack, at) = domains();
+    // A node that is led holds it, and has not asked for a flush.
+    pack.nodes[1].hold(at, 256, true).unwrap();
+    pack.log.clear();
+    let (_, mut flush) = pack.begins_flush(0);
+    pack.deliver();
+    assert_eq!(pack.log, [(0, 1, Invalidate)]);
+    let mut out = Vec::new();
+    pack.nodes[1].release(at, true, &mut out).unwrap();
+    pack.takes(1, out);
+    pack.deliver();
+    assert_eq!(pack.log[1..], [(1, 0, Invalidated)]);
+    assert!(!pack.goes_on_with(0, &mut flush));
+    // Nothing is lent until the flush is over.
+    let mut out = Vec::new();
+    pack.nodes[1].access(at, Write, true, &mut out);
+    pack.takes(1, out);
+    pack.deliver();
+    let flushed = [
+        (0, 2, Request),
+        (1, 0, Request),
+        (2, 3, Invalidate),
+        (3, 2, Invalidated),
+        (2, 0, Diff),
+        (0, 2, Merged),
+        (2, 0, Grant),
+        (0, 2, Ack),
+        (0, 1, Grant),
+    ];
+    assert_eq!(pack.log[2..], flushed);
+    assert!(pack.goes_on_with(0, &mut flush));
+    assert_eq!(pack.nodes[1].hold(at, 256, true), Ok(()));
+}
+
+#[test]
+fn a_node_that_waits_for_its_leader_s_flush_holds_nothing_and_goes_on_writing() {
+    let (mut pack, at) = domains();
+    let (_, mut flush) = pack.begins_flush(1);
+    assert_eq!(pack.nodes[1].hold(at, 256, true), Err(HoldRefusal::Flushes));
+    pack.permitted.clear();
+    pack.deliver();
+    let own = pack.permitted.iter().filter(|(node, _)| *node < 2);
+    assert_eq!(own.count(), 0, "{:?}", pack.permitted);
+    assert!(pack.goes_on_with(1, &mut flush));
+    assert_eq!(pack.nodes[1].hold(at, 256, true), Ok(()));
 }
 
 #[test]
