@@ -3,6 +3,8 @@
 
 #[path = "cc/ending.rs"]
 mod ending;
+#[path = "cc/gdb.rs"]
+mod gdb;
 #[path = "cc/isolate.rs"]
 mod isolate;
 #[path = "cc/place.rs"]
