@@ -33,10 +33,10 @@ const PORTS: [(&str, Make, usize); 8] = [
 
 /// A port that sends frames of its own to node 0 before the next one that it is given, once it is
 /// told to.
-struct Malicious {
-    port: Box<dyn Port>,
-    frames: Vec<Vec<u8>>,
-    now: Arc<AtomicBool>,
+pub struct Malicious {
+    pub port: Box<dyn Port>,
+    pub frames: Vec<Vec<u8>>,
+    pub now: Arc<AtomicBool>,
 }
 
 impl Malicious {
@@ -66,7 +66,7 @@ impl Layer for Malicious {
 }
 
 /// A frame of the first run that brings a message and `payload`.
-fn frame(message: &Message, payload: usize) -> Vec<u8> {
+pub fn frame(message: &Message, payload: usize) -> Vec<u8> {
     let mut body = Vec::new();
     message.encode(&mut body);
     let length = u32::try_from(body.len()).expect("a short one");

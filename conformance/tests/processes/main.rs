@@ -4,6 +4,7 @@
 
 mod asking;
 mod counted;
+mod forged_diffs;
 mod hostile;
 mod looking;
 mod multicast;

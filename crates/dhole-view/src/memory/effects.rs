@@ -145,11 +145,14 @@ impl Effects<'_, '_> {
             .send_bytes(to, message, |into| into.extend_from_slice(&diff));
     }
 
-    /// Writes what another node wrote into a minipage.
+    /// Writes what another node wrote into a minipage; nothing if that is no diff of such bytes.
     fn merge_diff(&mut self, minipage: Minipage) {
         self.out.work.applied_bytes += self.payload.len() as u64;
+        let bytes = minipage.bytes as usize;
         let merge = |at: usize, run: &[u8]| self.arena.merge(minipage, at, run);
-        if minipage_diff::runs(self.payload, minipage.bytes as usize, merge).is_err() {
+        let checked = minipage_diff::runs(self.payload, bytes, |_, _| ());
+        let merged = checked.and_then(|()| minipage_diff::runs(self.payload, bytes, merge));
+        if merged.is_err() {
             let what = "what it wrote into a minipage, which is no difference of such bytes";
             let from = self.from;
             self.failed = Some(ProtocolError::BadMessage { from, what });

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use dhole::memory::{self, sync, threads::ThreadError};
-use dhole::{CallSite, Result, Worker};
+use dhole::{CallSite, MemoryConsistency, Result, Worker};
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster;
+use crate::{cluster, domains, release};
 
 /// Which node is to die, and after how many microseconds.
 pub const VICTIM: &str = "DHOLE_TEST_VICTIM";
@@ -23,7 +24,7 @@ pub fn dies_soon(w: &Worker<'_>) {
         // When it dies is the test's own, and means nothing.
         std::thread::sleep(after);
         let own = rustix::process::getpid();
-        let _killed = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        let _killed = kill_process(own, Signal::KILL);
     });
 }
 
@@ -64,6 +65,84 @@ pub fn at_locks(w: &mut Worker<'_>) -> Result<()> {
         }
     };
     Ok(forever()?)
+}
+
+/// Nodes 1 and 2 write a row together, which node 0 manages. Node 2 holds it until node 1 flushes,
+/// and kills the victim then: before the closure is over nobody has its diff.
+pub fn in_a_flush(w: &mut Worker<'_>) -> Result<()> {
+    let row = w.once(|w| {
+        let alloc = |w: &mut Worker<'_>| memory::alloc_rows::<u64>(w, 1, 512);
+        Ok(memory::with_consistency(w, MemoryConsistency::Release, alloc)??.row(0))
+    })?;
+    let me = w.node().index();
+    assert_eq!(row.read(w, |row| row[7])?, 0);
+    let process = format!("{me} is {}", std::process::id());
+    release::meet(&process, &[]);
+    w.barrier()?;
+    if me == 1 {
+        row.write(w, |row| row[1] = 1)?;
+        release::meet("written", &["held"]);
+        release::meet("flushes", &[]);
+    } else if me == 2 {
+        row.write(w, |row| {
+            row[2] = 2;
+            release::meet("held", &["written", "flushes"]);
+            kill(&std::env::var(VICTIM).expect("a victim"));
+        })?;
+    }
+    w.barrier()?;
+    loop {
+        w.pause()?;
+    }
+}
+
+/// Kills a node that has said which process it is.
+fn kill(node: &str) {
+    let folder = std::env::var_os(release::FOLDER).expect("a folder");
+    let said = std::fs::read_dir(folder).expect("it is there").flatten();
+    let said = said.filter_map(|file| file.file_name().into_string().ok());
+    let process = said.filter_map(|said| {
+        let process = said.strip_prefix(&format!("{node} is "))?;
+        process.parse().ok().and_then(Pid::from_raw)
+    });
+    let process = process.last().expect("it has said so");
+    kill_process(process, Signal::KILL).expect("a process of this test");
+}
+
+#[test]
+fn a_flush_that_needs_a_killed_node_ends_and_names_it() {
+    for (transport, domains) in [
+        ("tcp", "node"),
+        ("shm", "node"),
+        ("udp", "node"),
+        ("shm", "2"),
+    ] {
+        // The victim manages the flush, asks for it, and owes the diff.
+        for victim in 0..3 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().to_str().expect("a path");
+            let ended = cluster::run_with(3, "killed in a flush", |_| {
+                let said = [
+                    ("DHOLE_TRANSPORT", transport.to_owned()),
+                    (domains::DOMAINS, domains.to_owned()),
+                    (release::FOLDER, path.to_owned()),
+                    (VICTIM, victim.to_string()),
+                    ("DHOLE_BOUND_MS", "2000".to_owned()),
+                ];
+                said.map(|(name, value)| (name.to_owned(), value)).to_vec()
+            });
+            let what = format!("{transport}, domains {domains}, node {victim}");
+            for (node, ended) in ended.iter().enumerate() {
+                if node == victim {
+                    assert_eq!(ended.code, None, "{what}: {}", ended.all);
+                    continue;
+                }
+                assert_eq!(ended.code, Some(1), "{what}: {}", ended.all);
+                let lost = format!("node {victim}");
+                assert!(ended.said.concat().contains(&lost), "{what}: {}", ended.all);
+            }
+        }
+    }
 }
 
 /// The words of each node that is left, and its exit code.

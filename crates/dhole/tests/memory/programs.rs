@@ -20,6 +20,7 @@ pub fn run(name: &str) -> i32 {
         "killed in memory" => says(killed::in_memory),
         "tries until one fails" => says(attempts::until_one_fails),
         "tries what is freed" => says(attempts::of_a_freed_row),
+        "killed in a flush" => says(killed::in_a_flush),
         "killed at locks" => says(killed::at_locks),
         "domain locks" => ends(domain_locks::locks()),
         "buffer" => says(domain_locks::buffer),

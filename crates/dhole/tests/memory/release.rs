@@ -50,10 +50,10 @@ fn together_until(w: &mut Worker<'_>, wrote: impl Fn()) -> dhole::Result<u64> {
 }
 
 /// The folder in which processes meet by files, of which dhole does not know.
-const FOLDER: &str = "DHOLE_TEST_FOLDER";
+pub const FOLDER: &str = "DHOLE_TEST_FOLDER";
 
 /// Says something in the folder, if there is one, and waits until all nodes have said these things.
-fn meet(says: &str, waits_for: &[&str]) {
+pub fn meet(says: &str, waits_for: &[&str]) {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
         return;
     };
