@@ -400,6 +400,7 @@ impl Annex for NodeMemory {
         for (address, operation) in inside.waits.values() {
             let does = match operation {
                 MemoryOperation::Read => "reads",
+                MemoryOperation::Flush => "flushes",
                 _ => "writes",
             };
             let _infallible = write!(text, "\n{does} memory at {address:#x}, and waits for it");

@@ -84,6 +84,14 @@ pub struct MemoryFlush {
     later: Vec<u64>,
 }
 
+impl MemoryFlush {
+    /// The first minipage for whose flush it waits, if it does.
+    pub fn first(&self) -> Option<u64> {
+        let waits = self.waits.iter().map(|(at, _)| *at);
+        waits.chain(self.later.iter().copied()).next()
+    }
+}
+
 impl Released {
     pub fn has_twin(&self, minipage: Minipage) -> bool {
         self.twins.contains(&minipage.at)

@@ -1,9 +1,9 @@
 //! What goes before a release: other nodes get what this node wrote together with them.
 
 use dhole_node::{AnnexStep, MemoryConsistency};
-use dhole_protocol::memory::MemoryFlush;
+use dhole_protocol::memory::{MemoryFlush, MemoryOperation};
 
-use super::Memory;
+use super::{Inside, Memory};
 use crate::context::{self, MemoryWaitError};
 use crate::waiters::WaitsFor;
 
@@ -18,17 +18,24 @@ impl Memory {
             return Ok(());
         }
         let (mut flush, mut failed) = (MemoryFlush::default(), None);
+        let thread = context::own_number();
         context::wait(self.threads(), WaitsFor::AnyPage, &mut |out| {
-            let machine = &mut self.lock().machine;
+            let Inside { machine, waits, .. } = &mut *self.lock();
             let mut effects = self.effects(&[], out);
-            let is_over = machine.flush(&mut flush, &mut effects);
+            machine.flush(&mut flush, &mut effects);
             failed = effects.failed.take();
             if !machine.owes_flushes() {
                 self.twins.owes_nothing();
             }
-            match is_over || failed.is_some() {
-                true => AnnexStep::Over,
-                false => AnnexStep::Waits,
+            match flush.first().filter(|_| failed.is_none()) {
+                Some(address) => {
+                    waits.insert(thread, (address, MemoryOperation::Flush));
+                    AnnexStep::Waits
+                }
+                None => {
+                    waits.remove(&thread);
+                    AnnexStep::Over
+                }
             }
         })?;
         failed.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))

@@ -362,12 +362,14 @@ fn a_leader_withdraws_what_it_lent_before_it_flushes() {
     let (_, mut flush) = pack.begins_flush(0);
     pack.deliver();
     assert_eq!(pack.log, [(0, 1, Invalidate)]);
+    assert_eq!(flush.first(), Some(at), "it is held");
     let mut out = Vec::new();
     pack.nodes[1].release(at, true, &mut out).unwrap();
     pack.takes(1, out);
     pack.deliver();
     assert_eq!(pack.log[1..], [(1, 0, Invalidated)]);
     assert!(!pack.goes_on_with(0, &mut flush));
+    assert_eq!(flush.first(), Some(at), "it is under way");
     // Nothing is lent until the flush is over.
     let mut out = Vec::new();
     pack.nodes[1].access(at, Write, true, &mut out);
@@ -386,6 +388,7 @@ fn a_leader_withdraws_what_it_lent_before_it_flushes() {
     ];
     assert_eq!(pack.log[2..], flushed);
     assert!(pack.goes_on_with(0, &mut flush));
+    assert_eq!(flush.first(), None);
     assert_eq!(pack.nodes[1].hold(at, 256, true), Ok(()));
 }
 
