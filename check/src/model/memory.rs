@@ -23,16 +23,13 @@ use dhole_protocol::memory::{
 };
 use stateright::{Model, Property};
 
+use super::minipages::{self, Happening, OBJECT, Parcels, revokes};
 use crate::model::Sealed;
 
-pub use explore::MemoryFound;
 pub use findings::{MemoryBug, MemoryFault, MemorySight};
 
 /// Most minipages of a program.
 const MOST_MINIPAGES: usize = 2;
-
-/// Bytes of the memory object: a page for each of up to four nodes.
-const OBJECT: u64 = 4 << 12;
 
 /// A step of a thread. Minipages are numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -74,14 +71,7 @@ pub struct MemoryModel {
     pub bug: Option<MemoryBug>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Parcel {
-    from: NodeId,
-    to: NodeId,
-    message: MemoryMessage,
-    /// The number that the minipage held.
-    value: Option<u8>,
-}
+type Parcel = minipages::Parcel<Option<u8>>;
 
 /// A thread of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -126,39 +116,13 @@ struct Node {
 #[derive(Clone, PartialEq, Hash)]
 pub struct Moment {
     nodes: Vec<Sealed<Node>>,
-    /// In the order of their hashes.
-    parcels: Vec<Sealed<Parcel>>,
+    parcels: Parcels<Option<u8>>,
     /// The number of the last write of each minipage, and whether it was freed.
     latest: Vec<(u8, bool)>,
     writes: u8,
     /// Bytes of an operation that is over, kept for [`MemoryBug::LateData`].
     late: Option<Sealed<Parcel>>,
     fault: Option<MemoryFault>,
-}
-
-/// Something that can happen next.
-#[derive(Clone, PartialEq)]
-pub enum Happening {
-    /// A thread goes on. If it was woken, it makes its access before its node acknowledges, or
-    /// not.
-    Compute(usize, usize, bool),
-    /// A node carries out the next thing that its step does.
-    CarryOut(usize, String),
-    /// The message at this place arrives.
-    Deliver(usize, String),
-}
-
-impl fmt::Debug for Happening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Happening::Compute(node, thread, at_once) => {
-                let how = if *at_once { " and accesses" } else { "" };
-                write!(f, "thread {thread} of n{node} goes on{how}")
-            }
-            Happening::CarryOut(node, words) => write!(f, "n{node}: {words}"),
-            Happening::Deliver(_, words) => write!(f, "{words}"),
-        }
-    }
 }
 
 impl fmt::Debug for Moment {
@@ -183,10 +147,7 @@ impl Step<'_> {
     }
 
     fn put(&mut self, parcel: Parcel) {
-        let parcel = Sealed::new(parcel);
-        let before = |other: &Sealed<Parcel>| other.fingerprint() < parcel.fingerprint();
-        let place = self.moment.parcels.partition_point(before);
-        self.moment.parcels.insert(place, parcel);
+        self.moment.parcels.put(parcel);
     }
 
     /// Changes a node, and carries out what its machine does.
@@ -289,7 +250,7 @@ impl Step<'_> {
             from,
             to,
             message: MemoryMessage { kind, ..message },
-            value: None,
+            holds: None,
         };
         let waits_not = self.moment.nodes[asker.index()].prefetched != 0;
         let early = match self.model.bug {
@@ -306,7 +267,7 @@ impl Step<'_> {
             from,
             to,
             message,
-            value,
+            holds: value,
         };
         let is_first = message.ticket == 1;
         let leads = |leader: NodeId, node: NodeId| {
@@ -366,13 +327,13 @@ impl Step<'_> {
     }
 
     fn deliver(&mut self, place: usize) {
-        let parcel = self.moment.parcels.remove(place);
+        let parcel = self.moment.parcels.take(place);
         let Parcel {
             from,
             to,
             message,
-            value,
-        } = *parcel;
+            holds: value,
+        } = parcel;
         let to = to.index();
         let payload = message.payload_bytes() as usize;
         let mut refused = false;
@@ -582,14 +543,6 @@ impl Step<'_> {
     }
 }
 
-/// Whether a command takes a permission away, or leaves less.
-fn revokes(command: &MemoryCommand) -> bool {
-    match command {
-        MemoryCommand::Permit { permission, .. } => *permission != Permission::Write,
-        _ => false,
-    }
-}
-
 fn minipage(op: MemoryOp) -> usize {
     match op {
         MemoryOp::Read(of)
@@ -681,7 +634,7 @@ impl Model for MemoryModel {
         };
         vec![Moment {
             nodes: (0..nodes).map(|me| Sealed::new(node(me))).collect(),
-            parcels: Vec::new(),
+            parcels: Parcels::new(),
             latest: vec![(0, false); self.managers.len()],
             writes: 0,
             late: None,
@@ -726,17 +679,8 @@ impl Model for MemoryModel {
                 }
             }
         }
-        for (place, parcel) in moment.parcels.iter().enumerate() {
-            let again = place > 0 && moment.parcels[place - 1] == *parcel;
-            let takes = moment.nodes[parcel.to.index()].commands.is_empty();
-            if takes && !again {
-                let Parcel {
-                    from, to, message, ..
-                } = &**parcel;
-                let words = format!("{from:?} -> {to:?}: {message:?}");
-                actions.push(Happening::Deliver(place, words));
-            }
-        }
+        let takes = |at: usize| moment.nodes[at].commands.is_empty();
+        actions.extend(moment.parcels.arrive(takes));
     }
 
     fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {

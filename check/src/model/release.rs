@@ -18,16 +18,13 @@ use dhole_protocol::memory::{
     Permission, RequestState,
 };
 
+use super::minipages::{self, OBJECT, Parcels, revokes};
 use crate::model::Sealed;
 
-pub use explore::ReleaseFound;
 pub use findings::{ReleaseBug, ReleaseFault, ReleaseSight};
 
 /// Words of a minipage.
 pub const WORDS: usize = 3;
-
-/// Bytes of the memory object: a page for each of up to four nodes.
-const OBJECT: u64 = 4 << 12;
 
 /// A step of a thread. Minipages, their words, events and locks are numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,13 +65,7 @@ pub struct ReleaseModel {
 /// A word, if it comes with a message.
 type Words = [Option<u8>; WORDS];
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Parcel {
-    from: NodeId,
-    to: NodeId,
-    message: MemoryMessage,
-    words: Words,
-}
+type Parcel = minipages::Parcel<Words>;
 
 /// A thread of a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -117,8 +108,7 @@ struct Node {
 #[derive(Clone, PartialEq, Hash)]
 pub struct Moment {
     nodes: Vec<Sealed<Node>>,
-    /// In the order of their hashes.
-    parcels: Vec<Sealed<Parcel>>,
+    parcels: Parcels<Words>,
     /// The number of the last write of each word.
     latest: Vec<[u8; WORDS]>,
     writes: u8,
@@ -126,31 +116,6 @@ pub struct Moment {
     events: u8,
     locks: u8,
     fault: Option<ReleaseFault>,
-}
-
-/// Something that can happen next.
-#[derive(Clone, PartialEq)]
-pub enum Happening {
-    /// A thread goes on. If it was woken, it makes its access before its node acknowledges, or
-    /// not.
-    Compute(usize, usize, bool),
-    /// A node carries out the next thing that its step does.
-    CarryOut(usize, String),
-    /// The message at this place arrives.
-    Deliver(usize, String),
-}
-
-impl fmt::Debug for Happening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Happening::Compute(node, thread, at_once) => {
-                let how = if *at_once { "" } else { " without its access" };
-                write!(f, "thread {thread} of n{node} goes on{how}")
-            }
-            Happening::CarryOut(node, words) => write!(f, "n{node}: {words}"),
-            Happening::Deliver(_, words) => write!(f, "{words}"),
-        }
-    }
 }
 
 impl fmt::Debug for Moment {
@@ -169,24 +134,13 @@ struct Step<'a> {
     moment: Moment,
 }
 
-/// Whether a command takes a permission away, or leaves less.
-fn revokes(command: &MemoryCommand) -> bool {
-    match command {
-        MemoryCommand::Permit { permission, .. } => *permission != Permission::Write,
-        _ => false,
-    }
-}
-
 impl Step<'_> {
     fn fault(&mut self, fault: ReleaseFault) {
         self.moment.fault = self.moment.fault.or(Some(fault));
     }
 
     fn put(&mut self, parcel: Parcel) {
-        let parcel = Sealed::new(parcel);
-        let before = |other: &Sealed<Parcel>| other.fingerprint() < parcel.fingerprint();
-        let place = self.moment.parcels.partition_point(before);
-        self.moment.parcels.insert(place, parcel);
+        self.moment.parcels.put(parcel);
     }
 
     fn node(&mut self, at: usize, f: impl FnOnce(&mut Node)) {
@@ -291,7 +245,7 @@ impl Step<'_> {
             from,
             to,
             message,
-            words: [None; WORDS],
+            holds: [None; WORDS],
         };
         let leads = |leader: NodeId, node: NodeId| {
             leader != node && self.model.leader(node.index()) == leader.index()
@@ -337,19 +291,19 @@ impl Step<'_> {
             from,
             to,
             message,
-            words,
+            holds: words,
         };
         self.put(parcel);
     }
 
     fn deliver(&mut self, place: usize) {
-        let parcel = self.moment.parcels.remove(place);
+        let parcel = self.moment.parcels.take(place);
         let Parcel {
             from,
             to,
             message,
-            words,
-        } = *parcel;
+            holds: words,
+        } = parcel;
         let payload = message.payload_bytes() as usize;
         let mut refused = false;
         self.at(to.index(), |node, out| {
@@ -665,7 +619,7 @@ impl ReleaseModel {
         };
         Moment {
             nodes: (0..nodes).map(|me| Sealed::new(node(me))).collect(),
-            parcels: Vec::new(),
+            parcels: Parcels::new(),
             latest: vec![[0; WORDS]; self.managers.len()],
             writes: 0,
             events: 0,

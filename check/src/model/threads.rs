@@ -14,8 +14,9 @@ use dhole_model::{CallSite, NodeId};
 use dhole_protocol::memory::sync::{
     ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
 };
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
+use super::found::{Found, found};
 use crate::model::Sealed;
 
 pub use findings::{ThreadBug, ThreadFault, ThreadSight};
@@ -426,37 +427,11 @@ impl ThreadModel {
     }
 
     /// Takes every step from every state, until the first fault.
-    pub fn explore(self) -> ThreadFound {
-        let end = HasDiscoveries::AnyFailures;
-        let checker = self.checker().threads(2).finish_when(end);
-        let checker = checker.spawn_dfs().join();
-        let discoveries = checker.discoveries();
-        let fault = ThreadFault::ALL.into_iter().find_map(|fault| {
-            let path = discoveries.get(fault.property())?;
-            let mut way = String::new();
-            for (number, action) in path.clone().into_actions().iter().enumerate() {
-                way += &format!("{number:4} {action:?}\n");
-            }
-            Some((fault, format!("{way}{:?}", path.last_state())))
-        });
-        let seen = ThreadSight::ALL.into_iter();
-        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
-        ThreadFound {
-            states: checker.unique_state_count(),
-            fault,
-            seen: seen.collect(),
-        }
+    pub fn explore(self) -> Found<ThreadFault, ThreadSight> {
+        let faults = ThreadFault::ALL.map(|fault| (fault, fault.property()));
+        let sights = ThreadSight::ALL.map(|sight| (sight, sight.property()));
+        found(self, faults, sights)
     }
-}
-
-/// The result of an exploration.
-pub struct ThreadFound {
-    /// Different states.
-    pub states: usize,
-    /// The property that fails, with the way to it.
-    pub fault: Option<(ThreadFault, String)>,
-    /// What was seen in some run.
-    pub seen: Vec<ThreadSight>,
 }
 
 impl Model for ThreadModel {

@@ -1,8 +1,8 @@
 //! Takes every step, and says what was found and seen.
 
 use dhole_protocol::memory::{Permission, RequestState};
-use stateright::{Checker, HasDiscoveries, Model};
 
+use super::super::found::{Found, found};
 use super::{MemoryFault, MemoryModel, MemoryOp, MemorySight, Moment, Phase, Thread, minipage};
 
 impl MemoryModel {
@@ -58,35 +58,9 @@ impl MemoryModel {
     }
 
     /// Takes every step from every state, until the first fault.
-    pub fn explore(self) -> MemoryFound {
-        let end = HasDiscoveries::AnyFailures;
-        let checker = self.checker().threads(2).finish_when(end);
-        let checker = checker.spawn_dfs().join();
-        let discoveries = checker.discoveries();
-        let fault = MemoryFault::ALL.into_iter().find_map(|fault| {
-            let path = discoveries.get(fault.property())?;
-            let mut way = String::new();
-            for (number, action) in path.clone().into_actions().iter().enumerate() {
-                way += &format!("{number:4} {action:?}\n");
-            }
-            Some((fault, format!("{way}{:?}", path.last_state())))
-        });
-        let seen = MemorySight::ALL.into_iter();
-        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
-        MemoryFound {
-            states: checker.unique_state_count(),
-            fault,
-            seen: seen.collect(),
-        }
+    pub fn explore(self) -> Found<MemoryFault, MemorySight> {
+        let faults = MemoryFault::ALL.map(|fault| (fault, fault.property()));
+        let sights = MemorySight::ALL.map(|sight| (sight, sight.property()));
+        found(self, faults, sights)
     }
-}
-
-/// The result of an exploration.
-pub struct MemoryFound {
-    /// Different states.
-    pub states: usize,
-    /// The property that fails, with the way to it.
-    pub fault: Option<(MemoryFault, String)>,
-    /// What was seen in some run.
-    pub seen: Vec<MemorySight>,
 }

@@ -2,11 +2,12 @@
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::{MemoryKind, Permission};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
+use super::super::found::{Found, found};
+use super::super::minipages::Happening;
 use super::{
-    Copy, Happening, Moment, Parcel, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight,
-    Step, minipage,
+    Copy, Moment, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight, Step, minipage,
 };
 
 impl Model for ReleaseModel {
@@ -54,17 +55,8 @@ impl Model for ReleaseModel {
                 }
             }
         }
-        for (place, parcel) in moment.parcels.iter().enumerate() {
-            let again = place > 0 && moment.parcels[place - 1] == *parcel;
-            let takes = moment.nodes[parcel.to.index()].commands.is_empty();
-            if takes && !again {
-                let Parcel {
-                    from, to, message, ..
-                } = &**parcel;
-                let words = format!("{from:?} -> {to:?}: {message:?}");
-                actions.push(Happening::Deliver(place, words));
-            }
-        }
+        let takes = |at: usize| moment.nodes[at].commands.is_empty();
+        actions.extend(moment.parcels.arrive(takes));
     }
 
     fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
@@ -125,7 +117,7 @@ impl Moment {
             }
             ReleaseSight::Diff => says(MemoryKind::Diff).is_some(),
             ReleaseSight::EmptyDiff => {
-                says(MemoryKind::Diff).is_some_and(|it| it.words.iter().all(Option::is_none))
+                says(MemoryKind::Diff).is_some_and(|it| it.holds.iter().all(Option::is_none))
             }
             ReleaseSight::Dropped => says(MemoryKind::Dropped).is_some(),
             ReleaseSight::TwoRelease => self.nodes.iter().any(|node| {
@@ -199,35 +191,9 @@ impl ReleaseModel {
     }
 
     /// Takes every step from every state, until the first fault.
-    pub fn explore(self) -> ReleaseFound {
-        let end = HasDiscoveries::AnyFailures;
-        let checker = self.checker().threads(2).finish_when(end);
-        let checker = checker.spawn_dfs().join();
-        let discoveries = checker.discoveries();
-        let fault = ReleaseFault::ALL.into_iter().find_map(|fault| {
-            let path = discoveries.get(fault.property())?;
-            let mut way = String::new();
-            for (number, action) in path.clone().into_actions().iter().enumerate() {
-                way += &format!("{number:4} {action:?}\n");
-            }
-            Some((fault, format!("{way}{:?}", path.last_state())))
-        });
-        let seen = ReleaseSight::ALL.into_iter();
-        let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
-        ReleaseFound {
-            states: checker.unique_state_count(),
-            fault,
-            seen: seen.collect(),
-        }
+    pub fn explore(self) -> Found<ReleaseFault, ReleaseSight> {
+        let faults = ReleaseFault::ALL.map(|fault| (fault, fault.property()));
+        let sights = ReleaseSight::ALL.map(|sight| (sight, sight.property()));
+        found(self, faults, sights)
     }
-}
-
-/// The result of an exploration.
-pub struct ReleaseFound {
-    /// Different states.
-    pub states: usize,
-    /// The property that fails, with the way to it.
-    pub fault: Option<(ReleaseFault, String)>,
-    /// What was seen in some run.
-    pub seen: Vec<ReleaseSight>,
 }
