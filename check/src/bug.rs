@@ -4,8 +4,8 @@ use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_protocol::{
-    BarrierRound, Command, Fetch, FetchReply, Flush, Message, RegionCommand, Reply, Sent, SentDiff,
-    SyncObject, WriteNotices,
+    BarrierRound, Command, Fetch, FetchReply, Flush, Message, RegionCommand, RegionKind,
+    RegionMessage, Reply, Sent, SentDiff, SyncObject, WriteNotices,
 };
 
 /// The effect of a bug on a message.
@@ -493,50 +493,8 @@ impl Bug {
                 let latest_first = |diff: &mut SentDiff| diff.lamport = by_node(diff);
                 diffs.iter_mut().for_each(latest_first);
             }
-            (Bug::LosePush, Message::Update { .. } | Message::UpdateElements { .. }) => {
-                fate.lost = true;
-            }
-            (Bug::AdvancePush, Message::UpdateElements { pushed }) => {
-                let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
-                versions.for_each(|version| version.lamport += 1);
-            }
-            (Bug::AcknowledgeEarly, Message::FlushElements(Flush { number, .. })) => {
-                let number = *number;
-                fate.more = Some((*to, from, Message::ElementsFlushed { number }));
-            }
-            (Bug::AdvancePush, Message::Update { pushed }) => {
-                let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
-                versions.for_each(|version| version.lamport += 1);
-            }
-            (Bug::AcknowledgeEarly, Message::Flush(Flush { number, .. })) => {
-                let number = *number;
-                fate.more = Some((*to, from, Message::FlushAck { number }));
-            }
-            (
-                Bug::HideWhen,
-                Message::Flush(Flush { at, .. }) | Message::FlushElements(Flush { at, .. }),
-            ) => {
-                *at = None;
-            }
-            (
-                Bug::HideSeen,
-                Message::Flush(Flush { at: Some(at), .. })
-                | Message::FlushElements(Flush { at: Some(at), .. }),
-            ) => {
-                let mut time = VectorTime::zero(at.time.nodes());
-                time.see(from, at.time.of(from));
-                Arc::make_mut(at).time = time;
-            }
-            (Bug::KeepOutdated, Message::Outdated { number, .. }) => {
-                let number = *number;
-                fate.more = Some((*to, from, Message::OutdatedAck { number }));
-                fate.lost = true;
-            }
-            (Bug::KeepOutdated, Message::OutdatedElements { number, .. }) => {
-                let number = *number;
-                fate.more = Some((*to, from, Message::OutdatedElementsAck { number }));
-                fate.lost = true;
-            }
+            (_, Message::Region(message)) => self.about_regions((from, *to), message, &mut fate),
+            (_, Message::Elements(message)) => self.about_regions((from, *to), message, &mut fate),
             (
                 Bug::KeepUntold,
                 Message::FetchReply(FetchReply { keep, .. })
@@ -565,6 +523,37 @@ impl Bug {
             _ => {}
         }
         fate
+    }
+
+    /// As [`message`](Bug::message), of what is about regions.
+    fn about_regions<R: RegionKind>(
+        self,
+        (from, to): (NodeId, NodeId),
+        message: &mut RegionMessage<R>,
+        fate: &mut Fate,
+    ) {
+        let mut answer = |it| fate.more = Some((to, from, R::message(it)));
+        match (self, message) {
+            (Bug::LosePush, RegionMessage::Update { .. }) => fate.lost = true,
+            (Bug::AdvancePush, RegionMessage::Update { pushed }) => {
+                let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
+                versions.for_each(|version| version.lamport += 1);
+            }
+            (Bug::AcknowledgeEarly, RegionMessage::Flush(Flush { number, .. })) => {
+                answer(RegionMessage::FlushAck { number: *number });
+            }
+            (Bug::HideWhen, RegionMessage::Flush(Flush { at, .. })) => *at = None,
+            (Bug::HideSeen, RegionMessage::Flush(Flush { at: Some(at), .. })) => {
+                let mut time = VectorTime::zero(at.time.nodes());
+                time.see(from, at.time.of(from));
+                Arc::make_mut(at).time = time;
+            }
+            (Bug::KeepOutdated, RegionMessage::Outdated { number, .. }) => {
+                answer(RegionMessage::OutdatedAck { number: *number });
+                fate.lost = true;
+            }
+            _ => {}
+        }
     }
 
     /// Changes the bases of intervals.

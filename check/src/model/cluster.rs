@@ -1,6 +1,6 @@
 use std::fmt;
 
-use dhole_model::NodeId;
+use dhole_model::{MessageKind, NodeId};
 use dhole_protocol::{BarrierRound, Event, Fetch, FetchReply, Interval, Message};
 use stateright::{Model, Property};
 
@@ -244,10 +244,8 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Race => self.history.has_told(),
-            Sight::Outdated => sent(is_outdated),
-            Sight::Gone => {
-                sent(|m| matches!(m, Message::Gone { .. } | Message::ElementsGone { .. }))
-            }
+            Sight::Outdated => sent(|m| m.kind() == MessageKind::Outdated),
+            Sight::Gone => sent(|m| m.kind() == MessageKind::Gone),
             Sight::Probe => {
                 sent(|m| matches!(m, Message::Probe { .. } | Message::QuiescenceProbe(_)))
             }
@@ -466,11 +464,4 @@ fn collective(message: &Message) -> Option<u64> {
         Message::Gossiped { carrier, .. } => collective(carrier),
         _ => None,
     }
-}
-
-fn is_outdated(message: &Message) -> bool {
-    matches!(
-        message,
-        Message::Outdated { .. } | Message::OutdatedElements { .. }
-    )
 }

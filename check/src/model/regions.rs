@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use dhole_model::{Elements, NodeId, Oid};
 use dhole_protocol::{
-    Changed, FetchReply, Flush, Flushed, FlushedAt, Follow, Message, Pushed, RegionCommand, Reply,
-    SentList,
+    Changed, Flush, Flushed, FlushedAt, Follow, Pushed, RegionCommand, RegionKind, RegionMessage,
+    Reply, SentList,
 };
 
 use crate::Bug;
@@ -14,16 +14,12 @@ use crate::model::node::Around;
 use crate::model::{Fault, Node, Program, WriteId};
 
 /// A kind of regions.
-pub(crate) trait Modelled: Copy + PartialEq {
+pub(crate) trait Modelled: RegionKind {
     /// Whether the regions are elements of arrays.
     const ELEMENTS: bool;
 
     /// The places of a region in the heap.
     fn places(self, program: &Program) -> Range<usize>;
-
-    fn reply(reply: FetchReply<Self>) -> Message;
-    fn update(pushed: impl Iterator<Item = Pushed<Self>>) -> Message;
-    fn flush(number: u32, flushed: impl Iterator<Item = Flushed<Self>>, at: At) -> Message;
 
     /// Adds to a reply what goes along.
     fn add_along(
@@ -59,32 +55,11 @@ pub(crate) trait Modelled: Copy + PartialEq {
     }
 }
 
-/// When and where something was written.
-type At = Option<std::sync::Arc<FlushedAt>>;
-
 impl Modelled for Oid {
     const ELEMENTS: bool = false;
 
     fn places(self, program: &Program) -> Range<usize> {
         program.leaves(self)
-    }
-
-    fn reply(reply: FetchReply) -> Message {
-        Message::FetchReply(reply)
-    }
-
-    fn update(pushed: impl Iterator<Item = Pushed>) -> Message {
-        let pushed = pushed.collect();
-        Message::Update { pushed }
-    }
-
-    fn flush(number: u32, flushed: impl Iterator<Item = Flushed>, at: At) -> Message {
-        let flushed = flushed.collect();
-        Message::Flush(Flush {
-            number,
-            flushed,
-            at,
-        })
     }
 
     fn add_along(
@@ -128,24 +103,6 @@ impl Modelled for Elements {
         let (objects, range) = (program.objects.len(), self.range());
         objects + range.start as usize..objects + range.end as usize
     }
-
-    fn reply(reply: FetchReply<Elements>) -> Message {
-        Message::ElementsReply(reply)
-    }
-
-    fn update(pushed: impl Iterator<Item = Pushed<Elements>>) -> Message {
-        let pushed = pushed.collect();
-        Message::UpdateElements { pushed }
-    }
-
-    fn flush(number: u32, flushed: impl Iterator<Item = Flushed<Elements>>, at: At) -> Message {
-        let flushed = flushed.collect();
-        Message::FlushElements(Flush {
-            number,
-            flushed,
-            at,
-        })
-    }
 }
 
 impl Node {
@@ -182,7 +139,7 @@ impl Node {
                 }
                 R::add_along(self, (to, &follow), &mut reply.sent, &mut values, around)?;
                 let from_pre_image = !pre_images.is_empty();
-                self.send(to, R::reply(reply), values, from_pre_image, around);
+                self.send(to, R::reply_message(reply), values, from_pre_image, around);
             }
             RegionCommand::Install(sent) => {
                 sent.region.unpublish(self);
@@ -204,7 +161,9 @@ impl Node {
                     bytes: sent.region.places(program).len() as u64,
                     sent,
                 });
-                self.send(to, R::update(pushed), values, false, around);
+                let pushed = pushed.collect();
+                let message = R::message(RegionMessage::Update { pushed });
+                self.send(to, message, values, false, around);
             }
             RegionCommand::Keep { region, .. } => {
                 for place in region.places(program) {
@@ -239,7 +198,11 @@ impl Node {
                     bytes: region.places(program).len() as u64,
                     region,
                 });
-                let message = R::flush(number, flushed, written_at);
+                let message = R::message(RegionMessage::Flush(Flush {
+                    number,
+                    flushed: flushed.collect(),
+                    at: written_at,
+                }));
                 self.send(to, message, values, false, around);
             }
             RegionCommand::Hold { from } => {

@@ -14,7 +14,8 @@ use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Machine, Settings};
 use dhole_protocol::{
     Attached, BarrierId, BarrierRound, DiffId, Fetch, Follow, FollowedReferences, Interval,
-    MOST_ALONG, Message, Pushed, Sent, SentDiff, Wanted, WantedDiffs, WriteNotices, WrittenPages,
+    MOST_ALONG, Message, Pushed, RegionMessage, Sent, SentDiff, Wanted, WantedDiffs, WriteNotices,
+    WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -322,13 +323,16 @@ fn with_bytes_behind() -> Vec<(&'static str, Vec<u8>)> {
         },
         bytes: 7,
     };
-    let update = Message::Update {
+    let update = Message::Region(RegionMessage::Update {
         pushed: [pushed].into(),
-    };
+    });
     vec![
         ("a fetch", frame(&fetch, 8)),
         ("an update", frame(&update, 8)),
-        ("an answer", frame(&Message::FlushAck { number: 1 }, 8)),
+        (
+            "an answer",
+            frame(&Message::Region(RegionMessage::FlushAck { number: 1 }), 8),
+        ),
     ]
 }
 

@@ -68,6 +68,8 @@ pub fn object(arguments: TokenStream, input: TokenStream) -> TokenStream {
 /// follow in the tail. Variants are numbered by their places from 0.
 ///
 /// `#[wire(tag = NUMBER)]` gives a variant another number: a literal, or the path of a constant.
+/// `#[wire(tag = ..COUNT)]` gives a variant that holds an enum a number for each of the variants of
+/// that, so many from its place on.
 /// `#[wire(with = Type)]` encodes a field by `dhole_wire::WireAs` of that type instead.
 #[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: TokenStream) -> TokenStream {

@@ -2,9 +2,11 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::parse::Parse;
+use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, Result, Type, Variant};
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, LitInt, Result, Token, Type, Variant,
+};
 
 /// One field: how it is bound, its type, and the type that encodes it.
 struct Field {
@@ -29,6 +31,26 @@ fn argument<T: Parse>(attributes: &[Attribute], name: &str, knows: &str) -> Resu
         })?;
     }
     Ok(argument)
+}
+
+/// How a variant is numbered.
+enum Tag {
+    /// By this.
+    One(Expr),
+    /// As the variants of the enum that is its field, of which there are so many.
+    Within(u8),
+}
+
+impl Parse for Tag {
+    fn parse(input: ParseStream<'_>) -> Result<Tag> {
+        match input.peek(Token![..]) {
+            true => {
+                input.parse::<Token![..]>()?;
+                Ok(Tag::Within(input.parse::<LitInt>()?.base10_parse()?))
+            }
+            false => input.parse().map(Tag::One),
+        }
+    }
 }
 
 fn fields(fields: &Fields) -> Result<Vec<Field>> {
@@ -199,16 +221,30 @@ fn of_enum<'a>(
         ));
     }
     let (mut tags, mut lens, mut writes, mut reads) = (vec![], vec![], vec![], vec![]);
-    for (place, variant) in variants.enumerate() {
+    let mut place = 0_usize;
+    for variant in variants {
         let parts = Parts::of(&variant.fields)?;
-        let tag = argument::<Expr>(&variant.attrs, "tag", "a variant knows `tag = number`")?;
+        let knows = "a variant knows `tag = number` or `tag = ..count`";
+        let tag = argument::<Tag>(&variant.attrs, "tag", knows)?;
+        let own = u8::try_from(place)
+            .map_err(|_| Error::new(variant.span(), "more than 256 variants"))?;
+        place += 1;
         let tag = match tag {
-            Some(tag) => quote!(#tag),
-            None => {
-                let tag = u8::try_from(place)
-                    .map_err(|_| Error::new(variant.span(), "more than 256 variants"))?;
-                quote!(#tag)
+            Some(Tag::One(tag)) => quote!(#tag),
+            Some(Tag::Within(count)) => {
+                place += usize::from(count) - 1;
+                let (variant, end) = (&variant.ident, own.saturating_add(count));
+                tags.push(quote!(Self::#variant(it) => #own + ::dhole_wire::Wire::head(it)));
+                lens.push(quote!(Self::#variant(it) => ::dhole_wire::Wire::tail_len(it)));
+                writes.push(quote!(Self::#variant(it) => ::dhole_wire::Wire::write_tail(it, out),));
+                reads.push(quote! {
+                    tag @ #own..#end => {
+                        ::dhole_wire::Wire::read(&(tag - #own), tail).map(Self::#variant)
+                    }
+                });
+                continue;
             }
+            None => quote!(#own),
         };
         let Parts {
             bind,

@@ -2,17 +2,16 @@
 
 use std::panic::Location;
 
-use dhole_heap::{
-    Array, Array2, ArrayMiss, BindError, ElementsRefused, HeapMut, MonitorCall, Scalar, Share,
-};
+use dhole_heap::{Array, Array2, ArrayMiss, BindError, HeapMut, MonitorCall, Scalar, Share};
 use dhole_model::{Coherence, Elements, NodeId};
 use dhole_protocol::{
-    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, ProtocolError, UnreadElements, Wanted,
+    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, UnreadElements, Wanted,
 };
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
 use crate::node::State;
+use crate::step::not_stored;
 use crate::worker::Worker;
 
 impl Worker<'_> {
@@ -186,7 +185,7 @@ impl Worker<'_> {
                 false => link.local(call, None)?,
             }
             let written = call.split().0.overwrite_elements(elements, values);
-            written.map_err(|refused| not_stored(elements, &refused))?;
+            written.map_err(|refused| not_stored(elements.array, &refused))?;
             if by_blocks {
                 return Ok(Ok(()));
             }
@@ -251,12 +250,5 @@ impl State {
         for info in arrays.filter_map(|array| heap.type_of_array(array)) {
             self.counting.of_type(info.name).misses += 1;
         }
-    }
-}
-
-pub(crate) fn not_stored(elements: Elements, refused: &ElementsRefused) -> ProtocolError {
-    ProtocolError::NotStored {
-        oid: elements.array,
-        cause: refused.to_string(),
     }
 }

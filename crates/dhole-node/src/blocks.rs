@@ -8,15 +8,10 @@ use dhole_protocol::{
 };
 use smallvec::{SmallVec, smallvec};
 
-use crate::array::not_stored;
-use crate::array_commands::gather;
 use crate::node::State;
-use crate::object_commands::split;
-use crate::step::Step;
+use crate::region_commands::{NUMBER, Stored, number, split};
+use crate::step::{Step, not_stored};
 use crate::worker::{Failure, Link};
-
-/// Bytes of a number before what it counts.
-const NUMBER: u64 = size_of::<u64>() as u64;
 
 impl Link<'_> {
     /// Whether an array is kept consistent by blocks.
@@ -115,55 +110,34 @@ pub(crate) fn gather_changes(
     for part in step.heap.writable_of(block) {
         payload.extend(&part.first.to_le_bytes());
         payload.extend(&part.count.to_le_bytes());
-        gather(part, payload, step)?;
+        part.gather(step.heap, payload.buffer())?;
     }
     Ok(())
 }
 
-impl State {
-    /// Takes the next elements' bytes out of the payload.
-    pub(crate) fn skip_elements(
-        elements: Elements,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let sized = step.heap.bytes_of_elements(elements);
-        let bytes = sized.map_err(|refused| not_stored(elements, &refused))?;
-        State::next_bytes(step, step.from, bytes as u64).map(drop)
-    }
-
-    /// Puts what another node has written of a block in the place of those elements.
-    pub(crate) fn merge_next_block(
-        block: Elements,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let from = step.from;
-        let bytes = number(State::next_bytes(step, from, NUMBER)?);
-        let mut changes = State::next_bytes(step, from, bytes)?;
-        if step.heap.is_array_freed(block.array) {
-            return Ok(());
+/// Puts what another node has written of a block in the place of those elements.
+pub(crate) fn merge_block(
+    block: Elements,
+    mut changes: &[u8],
+    step: &mut Step<'_, '_>,
+) -> Result<(), ProtocolError> {
+    let from = step.from;
+    while !changes.is_empty() {
+        let (first, rest) = split(changes, NUMBER, from)?;
+        let (count, rest) = split(rest, NUMBER, from)?;
+        let (first, count) = (number(first), number(count));
+        let end = first.saturating_add(count);
+        if first < block.first || end > block.range().end {
+            let what = "changes of elements that are not in the block";
+            return Err(ProtocolError::BadMessage { from, what });
         }
-        while !changes.is_empty() {
-            let (first, rest) = split(changes, NUMBER, from)?;
-            let (count, rest) = split(rest, NUMBER, from)?;
-            let (first, count) = (number(first), number(count));
-            let end = first.saturating_add(count);
-            if first < block.first || end > block.range().end {
-                let what = "changes of elements that are not in the block";
-                return Err(ProtocolError::BadMessage { from, what });
-            }
-            let part = Elements::new(block.array, first..end);
-            let sized = step.heap.bytes_of_elements(part);
-            let bytes = sized.map_err(|refused| not_stored(part, &refused))?;
-            let (these, rest) = split(rest, bytes as u64, from)?;
-            let merged = step.heap.merge_elements(part, these);
-            merged.map_err(|refused| not_stored(part, &refused))?;
-            changes = rest;
-        }
-        Ok(())
+        let part = Elements::new(block.array, first..end);
+        let sized = step.heap.bytes_of_elements(part);
+        let bytes = sized.map_err(|refused| not_stored(part.array, &refused))?;
+        let (these, rest) = split(rest, bytes as u64, from)?;
+        let merged = step.heap.merge_elements(part, these);
+        merged.map_err(|refused| not_stored(part.array, &refused))?;
+        changes = rest;
     }
-}
-
-/// The number that eight bytes are.
-pub(crate) fn number(bytes: &[u8]) -> u64 {
-    bytes.try_into().map_or(0, u64::from_le_bytes)
+    Ok(())
 }

@@ -21,7 +21,7 @@
 //! | `annex`, `annexed` | what a node has beside its objects: raw memory |
 //! | `freeing` | freeing objects |
 //! | `faults` | accesses that ask or write first, for machines that charge them |
-//! | `object_commands`, `array_commands` | carrying out commands on objects and on elements of arrays |
+//! | `region_commands`, `object_commands`, `array_commands` | carrying out commands on objects and on elements of arrays |
 //! | `protocol_choice` | which protocol keeps an object consistent |
 //! | `race` | what a program is told of its races |
 //! | `launch` | the beginning and the end of a run |
@@ -82,6 +82,7 @@ mod protocol_choice;
 mod race;
 mod raw_memory;
 mod reachable;
+mod region_commands;
 mod rounds;
 mod run_handshake;
 mod settings;

@@ -1,15 +1,12 @@
 //! Commands of the protocols that the program brings.
 
-use dhole_model::{NodeId, Oid};
+use dhole_model::NodeId;
 use dhole_protocol::{Command, Event, Message, ProtocolError, Unit};
 
-use crate::array_commands::gather;
 use crate::blocks;
 use crate::node::State;
-use crate::step::{Step, not_stored};
-
-/// Bytes that say how many bytes of differences follow.
-const LENGTH: u64 = size_of::<u64>() as u64;
+use crate::region_commands::Stored;
+use crate::step::Step;
 
 impl State {
     /// Carries out a command that members alone give.
@@ -44,12 +41,9 @@ impl State {
         let mut payload = step.pool.take();
         for unit in units {
             match *unit {
-                Unit::Object(oid) => {
-                    let gathered = step.heap.gather(oid, payload.buffer());
-                    gathered.map_err(|refused| not_stored(oid, &refused))?;
-                }
-                Unit::Block(block) => _ = gather(block, &mut payload, step)?,
-            }
+                Unit::Object(oid) => oid.gather(step.heap, payload.buffer())?,
+                Unit::Block(block) => block.gather(step.heap, payload.buffer())?,
+            };
         }
         self.send(to, message, payload, step.out);
         Ok(())
@@ -67,10 +61,7 @@ impl State {
         for unit in units {
             diff.buffer().clear();
             match *unit {
-                Unit::Object(oid) => {
-                    let gathered = step.heap.gather_diff(oid, diff.buffer());
-                    gathered.map_err(|refused| not_stored(oid, &refused))?;
-                }
+                Unit::Object(oid) => oid.gather_written(step.heap, diff.buffer())?,
                 Unit::Block(block) => blocks::gather_changes(block, &mut diff, step)?,
             }
             payload.extend(&(diff.len() as u64).to_le_bytes());
@@ -81,18 +72,6 @@ impl State {
         step.pool.give_back(diff);
         self.send(to, message, payload, step.out);
         Ok(())
-    }
-
-    /// Changes an object by the next differences in the payload.
-    pub(crate) fn merge_next(oid: Oid, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        let from = step.from;
-        let bytes = State::next_bytes(step, from, LENGTH)?;
-        let diff = State::next_bytes(step, from, blocks::number(bytes))?;
-        if step.heap.is_freed(oid) {
-            return Ok(());
-        }
-        let merged = step.heap.merge(oid, diff);
-        merged.map_err(|refused| not_stored(oid, &refused))
     }
 
     /// Keeps a message that is being delivered, with its payload.

@@ -53,10 +53,9 @@ pub(crate) struct State {
     pub(crate) nodes: usize,
     pub(crate) protocol: Protocol,
     pub(crate) commands: Commands,
-    /// Payloads of flushes that wait for a call of the worker, by sender.
-    pub held: Vec<(NodeId, Payload)>,
-    /// As above, of elements of arrays.
-    pub held_elements: Vec<(NodeId, Payload)>,
+    /// Payloads of flushes that wait for a call of the worker, by sender; whether they are of
+    /// elements of arrays.
+    pub held: Vec<(NodeId, bool, Payload)>,
     /// Messages of members that are taken again at the worker's next call.
     pub(crate) again: Vec<(NodeId, Message, Payload)>,
     pub counting: Counting,
@@ -109,7 +108,6 @@ impl Node {
             protocol: settings.protocol(id, cluster),
             commands: Commands::new(),
             held: Vec::new(),
-            held_elements: Vec::new(),
             again: Vec::new(),
             faulted: false,
             twin_bytes: 0,

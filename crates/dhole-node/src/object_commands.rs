@@ -1,19 +1,34 @@
 //! What a node does with objects, as its protocol says.
 
-use std::sync::Arc;
-
-use dhole_heap::diff_ranges;
+use dhole_heap::{HeapMut, diff_ranges};
 use dhole_model::{CallSite, NodeId, Oid, VectorTime};
-use dhole_net::Payload;
 use dhole_protocol::{
-    Changed, Commands, Flush, Flushed, FlushedAt, Message, ProtocolError, Pushed, RegionCommand,
-    Reply, Sent,
+    Changed, Commands, FlushedAt, Message, ProtocolError, RegionCommand, Reply, Sent,
 };
 
 use crate::install::{install, take};
 use crate::node::State;
 use crate::notice_check::not_awaited;
+use crate::region_commands::Stored;
 use crate::step::{Step, gather, must, not_stored};
+
+impl Stored for Oid {
+    const ELEMENTS: bool = false;
+
+    fn gather(self, heap: &mut HeapMut<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let gathered = heap.gather(self, out).map(drop);
+        gathered.map_err(|cause| not_stored(self, &cause))
+    }
+
+    fn gather_written(
+        self,
+        heap: &mut HeapMut<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
+        let gathered = heap.gather_diff(self, out).map(drop);
+        gathered.map_err(|cause| not_stored(self, &cause))
+    }
+}
 
 impl State {
     pub(crate) fn carry_out_on_objects(
@@ -70,8 +85,13 @@ impl State {
                 regions,
                 at,
             } => self.flush((to, number), &regions, at, step)?,
-            RegionCommand::Hold { from } => self.hold(from, step),
-            RegionCommand::Merge { from, flush, held } => self.merge(from, &flush, held, step)?,
+            RegionCommand::Hold { from } => self.hold::<Oid>(from, step),
+            RegionCommand::Merge { from, flush, held } => {
+                let by = (from, flush.at.as_deref());
+                self.merge((from, &flush), held, step, |it, object, diff, step| {
+                    it.merge_object(object, diff, by, step)
+                })?
+            }
             RegionCommand::ZeroFill(oid) => {
                 counting.all.zero_fills += 1;
                 step.heap
@@ -109,53 +129,14 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
-            RegionCommand::MergeNext(oid) => State::merge_next(oid, step)?,
+            RegionCommand::MergeNext(oid) => {
+                let diff = State::next_counted(step)?;
+                if !step.heap.is_freed(oid) {
+                    let merged = step.heap.merge(oid, diff);
+                    merged.map_err(|refused| not_stored(oid, &refused))?;
+                }
+            }
         }
-        Ok(())
-    }
-
-    /// Sends the bytes of objects to a node that read them before.
-    pub(crate) fn push(
-        &mut self,
-        to: NodeId,
-        objects: &[Sent],
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let mut payload = step.pool.take();
-        let gathered = objects.iter().map(|sent| {
-            let bytes = step.heap.gather(sent.region, payload.buffer());
-            let bytes = bytes.map_err(|cause| not_stored(sent.region, &cause))? as u64;
-            Ok(Pushed { sent: *sent, bytes })
-        });
-        let pushed = gathered.collect::<Result<_, ProtocolError>>()?;
-        self.counting.all.pushes += objects.len() as u64;
-        self.send(to, Message::Update { pushed }, payload, step.out);
-        Ok(())
-    }
-
-    /// Sends what the worker has changed in objects to their home.
-    pub(crate) fn flush(
-        &mut self,
-        (to, number): (NodeId, u32),
-        objects: &[Oid],
-        at: Option<Arc<FlushedAt>>,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let mut payload = step.pool.take();
-        let gathered = objects.iter().map(|&region| {
-            let bytes = step.heap.gather_diff(region, payload.buffer());
-            let bytes = bytes.map_err(|cause| not_stored(region, &cause))? as u64;
-            Ok(Flushed { region, bytes })
-        });
-        let flushed = gathered.collect::<Result<_, ProtocolError>>()?;
-        self.counting.all.diffs += objects.len() as u64;
-        self.counting.all.diff_bytes += payload.len() as u64;
-        let message = Message::Flush(Flush {
-            number,
-            flushed,
-            at,
-        });
-        self.send(to, message, payload, step.out);
         Ok(())
     }
 
@@ -167,8 +148,7 @@ impl State {
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let mut diff = step.pool.take();
-        let gathered = step.heap.gather_diff(oid, diff.buffer());
-        gathered.map_err(|cause| not_stored(oid, &cause))?;
+        oid.gather_written(step.heap, diff.buffer())?;
         let by = self.id();
         self.changed(Changed { oid, by, site }, &diff, None, step)?;
         step.pool.give_back(diff);
@@ -192,65 +172,25 @@ impl State {
             .try_for_each(|command| self.carry_out(command, step))
     }
 
-    /// The next bytes of the payload that is being delivered.
-    pub(crate) fn next_bytes<'a>(
-        step: &mut Step<'a, '_>,
-        from: NodeId,
-        bytes: u64,
-    ) -> Result<&'a [u8], ProtocolError> {
-        let (next, rest) = split(step.payload, bytes, from)?;
-        step.payload = rest;
-        Ok(next)
-    }
-
-    /// Keeps the payload that is being delivered until the worker's next call.
-    pub(crate) fn hold(&mut self, from: NodeId, step: &mut Step<'_, '_>) {
-        let mut payload = step.pool.take();
-        payload.extend(step.payload);
-        self.held.push((from, payload));
-    }
-
-    /// Changes objects by the differences in the payload, or in the one that was held.
-    pub(crate) fn merge(
+    /// Changes an object by the differences that another node flushed.
+    fn merge_object(
         &mut self,
-        from: NodeId,
-        flush: &Flush,
-        held: bool,
+        (place, oid): (usize, Oid),
+        diff: &[u8],
+        (from, at): (NodeId, Option<&FlushedAt>),
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        let place = self.held.iter().position(|(node, _)| *node == from);
-        let payload = match place.filter(|_| held) {
-            Some(place) => self.held.swap_remove(place).1,
-            None => Payload::NONE,
-        };
-        let mut rest = if held { &payload[..] } else { step.payload };
-        for (place, Flushed { region: oid, bytes }) in flush.flushed.iter().enumerate() {
-            let (diff, behind) = split(rest, *bytes, from)?;
-            rest = behind;
-            if step.heap.is_freed(*oid) {
-                continue;
-            }
-            self.unpublish(*oid, step.heap);
-            let merged = step.heap.merge(*oid, diff);
-            merged.map_err(|refused| not_stored(*oid, &refused))?;
-            if let Some(at) = &flush.at {
-                let (oid, by, site) = (*oid, from, at.sites[place]);
-                self.changed(Changed { oid, by, site }, diff, Some(&at.time), step)?;
-            }
-            self.publish(*oid, step.heap);
+        if step.heap.is_freed(oid) {
+            return Ok(());
         }
-        step.pool.give_back(payload);
+        self.unpublish(oid, step.heap);
+        let merged = step.heap.merge(oid, diff);
+        merged.map_err(|refused| not_stored(oid, &refused))?;
+        if let Some(at) = at {
+            let (by, site) = (from, at.sites[place]);
+            self.changed(Changed { oid, by, site }, diff, Some(&at.time), step)?;
+        }
+        self.publish(oid, step.heap);
         Ok(())
     }
-}
-
-pub(crate) fn split(
-    payload: &[u8],
-    bytes: u64,
-    from: NodeId,
-) -> Result<(&[u8], &[u8]), ProtocolError> {
-    let at = usize::try_from(bytes).ok();
-    let parts = at.and_then(|at| payload.split_at_checked(at));
-    let what = "a message holds fewer bytes than it names";
-    parts.ok_or(ProtocolError::BadMessage { from, what })
 }

@@ -28,7 +28,7 @@ pub(crate) mod members;
 mod notice_check;
 mod object_table;
 mod one_sided;
-mod parts;
+pub(crate) mod parts;
 mod pending_fetches;
 mod quiescence;
 pub(crate) mod races;

@@ -82,7 +82,7 @@ pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
 pub use handed_out::HandedOut;
-pub use message::{AbortReason, DecodeError, Message, PayloadOf, Short};
+pub use message::{AbortReason, DecodeError, Message, PayloadOf, RegionKind, RegionMessage, Short};
 pub use node_set::NodeSet;
 pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, WantedDiffs};
 pub use protocol::Protocol;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Elements, IntervalIndex, MemberId, MessageKind, NodeId, Notify, Oid, PageId,
-    VectorTime,
+    CallSite, Elements, IntervalIndex, MemberId, MessageKind, NodeId, Notify, PageId, VectorTime,
 };
 use smallvec::SmallVec;
 
@@ -22,7 +21,7 @@ use crate::sync::lock::Waiting;
 use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync_id::{BarrierId, LockId};
 use crate::sync_object::{ConditionId, SyncObject};
-use crate::transfer::{Fetch, FetchReply, Flush, Pushed, WantedList};
+use crate::transfer::{Fetch, FetchReply, WantedList};
 use crate::waiting::{Waiter, WaitingFor};
 use dhole_wire::Wire;
 
@@ -30,11 +29,13 @@ mod carrier;
 pub(crate) mod check;
 mod codec;
 mod payload;
+mod region;
 mod short;
 
 use carrier::Carried;
 pub use codec::DecodeError;
 pub use payload::PayloadOf;
+pub use region::{RegionKind, RegionMessage};
 pub use short::Short;
 
 /// First bytes of messages that nodes take where they lie. Those of the others follow.
@@ -141,63 +142,20 @@ pub enum Message {
         #[wire(with = Carried<true>)]
         carrier: Box<Message>,
     },
-    /// New versions of objects, for a node that read them before; the bytes are the payload.
+    /// About objects.
+    #[wire(tag = ..7)]
     #[message(
-        kind = MessageKind::Update, notify = Notify::Lazy,
-        payload = Message::parts(pushed.iter().map(|it| it.bytes)),
-        check = check::versions(pushed.iter().map(|it| it.sent.version), nodes),
+        kind = it.kind(), notify = it.notify(), ends_a_wait = it.ends_a_wait(),
+        payload = it.payload(), check = it.check(nodes),
     )]
-    Update {
-        /// The objects.
-        pushed: SmallVec<[Pushed; 1]>,
-    },
-    /// The sender does not read what is pushed to it.
-    #[message(kind = MessageKind::DropOut, notify = Notify::Lazy)]
-    DropOut {
-        /// The objects.
-        objects: SmallVec<[Oid; 1]>,
-    },
-    /// What the sender has changed in objects at home here; the differences are the payload.
+    Region(RegionMessage),
+    /// About elements of arrays.
+    #[wire(tag = ..7)]
     #[message(
-        kind = MessageKind::Flush, payload = Message::parts(it.flushed.iter().map(|it| it.bytes)),
-        check = check::flushed_at(&it.at, it.flushed.len(), nodes),
+        kind = it.kind(), notify = it.notify(), ends_a_wait = it.ends_a_wait(),
+        payload = it.payload(), check = it.check(nodes),
     )]
-    Flush(Flush),
-    /// What was flushed is part of the objects at their home.
-    #[message(kind = MessageKind::FlushAck, notify = Notify::Lazy)]
-    FlushAck {
-        /// The number of the flush.
-        number: u32,
-    },
-    /// Copies that the receiver keeps over acquires, of objects at home at the sender, are
-    /// outdated.
-    #[message(kind = MessageKind::Outdated)]
-    Outdated {
-        /// The answer repeats it.
-        number: u32,
-        /// The objects.
-        objects: SmallVec<[Oid; 1]>,
-    },
-    /// The sender knows it, and drops them at its next acquire.
-    #[message(kind = MessageKind::OutdatedAck)]
-    OutdatedAck {
-        /// The number of the [`Outdated`](Message::Outdated).
-        number: u32,
-    },
-    /// As [`Outdated`](Message::Outdated), of elements of arrays.
-    #[message(kind = MessageKind::Outdated, check = check::all_elements(elements))]
-    OutdatedElements {
-        /// The answer repeats it.
-        number: u32,
-        /// The elements.
-        elements: SmallVec<[Elements; 1]>,
-    },
-    /// The sender knows it, and drops them at its next acquire.
-    #[message(kind = MessageKind::OutdatedAck)]
-    OutdatedElementsAck {
-        /// The number of the [`OutdatedElements`](Message::OutdatedElements).
-        number: u32,
-    },
+    Elements(RegionMessage<Elements>),
     /// Asks the last writer of elements of arrays for their bytes.
     #[message(kind = MessageKind::Fetch, check = check::fetch_elements(wanted, nodes))]
     FetchElements {
@@ -213,59 +171,6 @@ pub enum Message {
         check = check::fetch_reply(it, nodes),
     )]
     ElementsReply(FetchReply<Elements>),
-    /// New versions of elements, for a node that read them before; the bytes are the payload.
-    #[message(
-        kind = MessageKind::Update, notify = Notify::Lazy,
-        payload = Message::parts(pushed.iter().map(|it| it.bytes)),
-        check = check::pushed_elements(pushed, nodes),
-    )]
-    UpdateElements {
-        /// The elements.
-        pushed: SmallVec<[Pushed<Elements>; 1]>,
-    },
-    /// The sender does not read what is pushed to it of arrays.
-    #[message(
-        kind = MessageKind::DropOut, notify = Notify::Lazy,
-        check = check::all_elements(elements),
-    )]
-    DropOutElements {
-        /// The elements.
-        elements: SmallVec<[Elements; 1]>,
-    },
-    /// What the sender has written of elements at home here; the bytes are the payload.
-    #[message(
-        kind = MessageKind::Flush, payload = Message::parts(it.flushed.iter().map(|it| it.bytes)),
-        check = check::flushed_elements(it, nodes),
-    )]
-    FlushElements(Flush<Elements>),
-    /// The elements that were flushed are in their place at home.
-    #[message(kind = MessageKind::FlushAck, notify = Notify::Lazy)]
-    ElementsFlushed {
-        /// The number of the flush.
-        number: u32,
-    },
-    /// Answers [`FetchElements`](Message::FetchElements): an array was freed, and nothing is sent.
-    #[message(kind = MessageKind::Gone, notify = Notify::Lazy, ends_a_wait)]
-    ElementsGone {
-        /// The asker's round.
-        round: u32,
-        /// The array.
-        array: Oid,
-    },
-    /// Answers a [`Fetch`](Message::Fetch): one of the objects was freed, and none is sent.
-    #[message(
-        kind = MessageKind::Gone, notify = Notify::Lazy,
-        ends_a_wait,
-        check = check::freed_by(by, nodes),
-    )]
-    Gone {
-        /// The asker's round.
-        round: u32,
-        /// The object.
-        oid: Oid,
-        /// Who freed it, if that is still known.
-        by: Option<NodeId>,
-    },
     /// Asks for a page.
     #[message(kind = MessageKind::PageRequest)]
     PageRequest {

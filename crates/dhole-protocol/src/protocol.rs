@@ -1,10 +1,11 @@
 use std::ops::Range;
 
-use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, PageId, VectorTime};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
 use crate::array_event::ArrayEvent;
+use crate::coherence::parts::HasParts;
 use crate::coherence::switch::has_one_copy;
 use crate::coherence::{Protocols, built_in};
 use crate::command::{Command, Commands, Event, WorkerIs};
@@ -20,7 +21,9 @@ use crate::sync::quiescence_detection::Traffic;
 use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync::sync_objects::{Request, SyncObjects};
 use crate::sync::wait_for::{Edges, WaitFor};
-use crate::{Changed, Fetch, Follow, LockId, Message, Races, SyncObject, WaitingFor};
+use crate::{
+    Changed, Fetch, Follow, LockId, Message, Races, RegionMessage, SyncObject, WaitingFor,
+};
 
 mod along;
 mod barrier;
@@ -530,43 +533,9 @@ impl Protocol {
                 Ok(())
             }
             Message::Fetch(fetch) => self.coherence.fetch(from, fetch, worker, out),
-            Message::Gone { round, oid, by } => {
-                let freed = Freed { oid, by, at: None };
-                self.coherence.told_gone::<Oid>(from, round, freed, out)
-            }
             Message::FetchReply(reply) => self.coherence.fetch_reply(from, reply, out),
-            Message::Outdated { number, objects } => {
-                self.coherence.outdated(from, number, &objects[..], out);
-                Ok(())
-            }
-            Message::OutdatedAck { number } => self.coherence.knows::<Oid>(from, number, out),
-            Message::Update { pushed } => {
-                self.coherence.pushed::<Oid>(from, &pushed, out);
-                Ok(())
-            }
-            Message::DropOut { objects } => {
-                self.coherence.drop_out(from, &objects[..]);
-                Ok(())
-            }
-            Message::Flush(flush) => self.coherence.flushed(from, flush, worker, out),
-            Message::FlushAck { number } => self.coherence.acknowledged::<Oid>(from, number, out),
-            Message::UpdateElements { pushed } => {
-                self.coherence.pushed::<Elements>(from, &pushed, out);
-                Ok(())
-            }
-            Message::DropOutElements { elements } => {
-                self.coherence.drop_out(from, &elements[..]);
-                Ok(())
-            }
-            Message::FlushElements(flush) => self.coherence.flushed(from, flush, worker, out),
-            Message::ElementsFlushed { number } => {
-                self.coherence.acknowledged::<Elements>(from, number, out)
-            }
-            Message::ElementsGone { round, array } => {
-                let freed = Freed::known_only(array);
-                self.coherence
-                    .told_gone::<Elements>(from, round, freed, out)
-            }
+            Message::Region(it) => self.about_regions(from, it, worker, out),
+            Message::Elements(it) => self.about_regions(from, it, worker, out),
             Message::AskIds { ids } => self.ids.asked(from, ids, out),
             Message::HandIdsOut(handed) => self.ids.got(from, handed, out),
             Message::PageRequest { round, page } => {
@@ -609,13 +578,6 @@ impl Protocol {
                 self.coherence.fetch(from, fetch, worker, out)
             }
             Message::ElementsReply(reply) => self.coherence.fetch_reply(from, reply, out),
-            Message::OutdatedElements { number, elements } => {
-                self.coherence.outdated(from, number, &elements[..], out);
-                Ok(())
-            }
-            Message::OutdatedElementsAck { number } => {
-                self.coherence.knows::<Elements>(from, number, out)
-            }
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {
                 lock,
@@ -765,6 +727,30 @@ impl Protocol {
                 Ok(())
             }
         }
+    }
+
+    fn about_regions<R: HasParts>(
+        &mut self,
+        from: NodeId,
+        message: RegionMessage<R>,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let it = &mut self.coherence;
+        match message {
+            RegionMessage::Update { pushed } => it.pushed(from, &pushed, out),
+            RegionMessage::DropOut { regions } => it.drop_out(from, &regions[..]),
+            RegionMessage::Flush(flush) => return it.flushed(from, flush, worker, out),
+            RegionMessage::FlushAck { number } => return it.acknowledged::<R>(from, number, out),
+            RegionMessage::Outdated { number, regions } => {
+                it.outdated(from, number, &regions[..], out)
+            }
+            RegionMessage::OutdatedAck { number } => return it.knows::<R>(from, number, out),
+            RegionMessage::Gone { round, oid, by } => {
+                return it.told_gone::<R>(from, round, Freed { oid, by, at: None }, out);
+            }
+        }
+        Ok(())
     }
 
     /// The worker goes on without what it waits for, and will never wait for a lock, at a barrier

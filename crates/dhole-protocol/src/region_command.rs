@@ -22,8 +22,7 @@ pub enum RegionCommand<R> {
     /// Take the next bytes out of the payload and forget them: a valid copy is here.
     Skip(Sent<R>),
     /// Gather the bytes of regions and send them as a
-    /// [`Message::Update`](crate::Message::Update) or a
-    /// [`Message::UpdateElements`](crate::Message::UpdateElements).
+    /// [`RegionMessage::Update`](crate::RegionMessage::Update).
     Push {
         /// A reader of the regions.
         to: NodeId,
@@ -41,9 +40,9 @@ pub enum RegionCommand<R> {
     InstallKept(R),
     /// Drop the copy that was kept aside.
     Discard(R),
-    /// Send what the worker has written, as a [`Message::Flush`](crate::Message::Flush) of what it
-    /// has changed in objects against their pre-images, or a
-    /// [`Message::FlushElements`](crate::Message::FlushElements).
+    /// Send what the worker has written, as a
+    /// [`RegionMessage::Flush`](crate::RegionMessage::Flush): what it has changed in objects
+    /// against their pre-images, or the bytes of elements.
     Flush {
         /// The regions' home.
         to: NodeId,

@@ -14,7 +14,8 @@ use dhole_protocol::objects::{
 };
 use dhole_protocol::{
     AbortReason, BarrierRound, Flush, FlushedAt, Gossip, Interval, Message, QuiescenceProbe,
-    QuiescenceRound, Raced, Ranges, SyncObject, Waiter, WaitingFor, WriteNotices,
+    QuiescenceRound, Raced, Ranges, RegionKind, RegionMessage, SyncObject, Waiter, WaitingFor,
+    WriteNotices,
 };
 use dhole_wire::{Wire, WireAs};
 
@@ -125,6 +126,27 @@ fn quiescence_probe(probe: &QuiescenceProbe) -> u64 {
     NODE + round(&probe.round) + probe.first.as_ref().map_or(0, round) + made
 }
 
+/// Bytes of a message about regions, each named by so many bytes, and of the name of the node that
+/// freed one.
+fn about_regions<R: RegionKind>(message: &RegionMessage<R>, region: u64, freed_by: u64) -> u64 {
+    const NUMBER_OF_FLUSH: u64 = 4;
+    match message {
+        RegionMessage::Update { pushed } => {
+            COUNT + (region + VERSION + LENGTH) * pushed.len() as u64
+        }
+        RegionMessage::DropOut { regions } => COUNT + region * regions.len() as u64,
+        RegionMessage::Flush(Flush { flushed, at, .. }) => {
+            let flushed = COUNT + (region + LENGTH) * flushed.len() as u64;
+            NUMBER_OF_FLUSH + flushed + flushed_at(at)
+        }
+        RegionMessage::FlushAck { .. } | RegionMessage::OutdatedAck { .. } => NUMBER_OF_FLUSH,
+        RegionMessage::Outdated { regions, .. } => {
+            NUMBER_OF_FLUSH + COUNT + region * regions.len() as u64
+        }
+        RegionMessage::Gone { .. } => 4 + OID + freed_by,
+    }
+}
+
 /// Bytes of a message without its payload.
 pub fn message_bytes(message: &Message) -> u64 {
     const ROUND_AND_COUNT: u64 = 4 + COUNT;
@@ -151,32 +173,12 @@ pub fn message_bytes(message: &Message) -> u64 {
             ROUND_AND_COUNT + (OID + VERSION) * it.wanted.len() as u64 + FOLLOWED * followed
         }
         Message::FetchReply(it) => ROUND_AND_COUNT + (OID + VERSION) * it.sent.len() as u64,
-        Message::Update { pushed } => COUNT + (OID + VERSION + LENGTH) * pushed.len() as u64,
-        Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
-        Message::Flush(Flush { flushed, at, .. }) => {
-            ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + flushed_at(at)
-        }
-        Message::FlushAck { .. }
-        | Message::ElementsFlushed { .. }
-        | Message::OutdatedAck { .. }
-        | Message::OutdatedElementsAck { .. } => 4,
-        Message::Outdated { objects, .. } => ROUND_AND_COUNT + OID * objects.len() as u64,
-        Message::OutdatedElements { elements, .. } => {
-            ROUND_AND_COUNT + ELEMENTS * elements.len() as u64
-        }
-        Message::UpdateElements { pushed } => {
-            COUNT + (ELEMENTS + VERSION + LENGTH) * pushed.len() as u64
-        }
-        Message::DropOutElements { elements } => COUNT + ELEMENTS * elements.len() as u64,
-        Message::FlushElements(Flush { flushed, at, .. }) => {
-            ROUND_AND_COUNT + (ELEMENTS + LENGTH) * flushed.len() as u64 + flushed_at(at)
-        }
-        Message::ElementsGone { .. } => 4 + OID,
+        Message::Region(it) => about_regions(it, OID, NODE),
+        Message::Elements(it) => about_regions(it, ELEMENTS, 0),
         Message::FetchElements { wanted, .. } => {
             ROUND_AND_COUNT + (ELEMENTS + VERSION) * wanted.len() as u64
         }
         Message::ElementsReply(it) => ROUND_AND_COUNT + (ELEMENTS + VERSION) * it.sent.len() as u64,
-        Message::Gone { .. } => 4 + OID + NODE,
         Message::AskIds { .. } => 8,
         Message::HandIdsOut(_) => 3 * 8,
         Message::PageRequest { .. } => ROUND_AND_PAGE,

@@ -27,6 +27,40 @@ enum Colour {
     },
 }
 
+#[derive(Clone, PartialEq, Debug, Wire)]
+enum Painted {
+    Bare,
+    #[wire(tag = ..2)]
+    In(Flag),
+    Striped(u8),
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, Wire)]
+enum Flag {
+    Up,
+    Down(u16),
+}
+
+#[test]
+fn the_variants_of_an_enum_within_another_are_numbered_with_its_own() {
+    let all = [
+        (Painted::Bare, &[0][..]),
+        (Painted::In(Flag::Up), &[1]),
+        (Painted::In(Flag::Down(7)), &[2, 7, 0]),
+        (Painted::Striped(9), &[3, 9]),
+    ];
+    for (value, bytes) in all {
+        assert_eq!(value.to_bytes(), bytes);
+        assert_eq!(value.wire_len(), bytes.len());
+        assert_eq!(Painted::parse(bytes), Ok(value));
+    }
+    let what = "Painted";
+    assert_eq!(
+        Painted::parse(&[4]),
+        Err(WireError::Variant { what, tag: 4 })
+    );
+}
+
 /// Most of the numbers are small.
 struct Short;
 

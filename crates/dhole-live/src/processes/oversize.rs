@@ -2,7 +2,7 @@
 
 use dhole_model::NodeId;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
-use dhole_protocol::{FetchReply, Flush, Message};
+use dhole_protocol::{FetchReply, Flush, Message, RegionMessage};
 
 /// The error of a node that would send `message` of `bytes` bytes to `to`, where at most `most` may
 /// go: what it is, how long, and how the limit is raised.
@@ -28,15 +28,19 @@ fn content(message: &Message) -> String {
         Message::FetchReply(FetchReply { sent, .. }) => {
             all("the bytes of", sent, |it| it.region.to_string())
         }
-        Message::Update { pushed } => all("the bytes of", pushed, |it| it.sent.region.to_string()),
-        Message::Flush(Flush { flushed, .. }) => {
+        Message::Region(RegionMessage::Update { pushed }) => {
+            all("the bytes of", pushed, |it| it.sent.region.to_string())
+        }
+        Message::Region(RegionMessage::Flush(Flush { flushed, .. })) => {
             all("changes of", flushed, |it| it.region.to_string())
         }
         Message::ElementsReply(FetchReply { sent, .. }) => {
             all("", sent, |it| it.region.to_string())
         }
-        Message::UpdateElements { pushed } => all("", pushed, |it| it.sent.region.to_string()),
-        Message::FlushElements(Flush { flushed, .. }) => {
+        Message::Elements(RegionMessage::Update { pushed }) => {
+            all("", pushed, |it| it.sent.region.to_string())
+        }
+        Message::Elements(RegionMessage::Flush(Flush { flushed, .. })) => {
             all("changes of", flushed, |it| it.region.to_string())
         }
         Message::DiffReply { page, .. } => format!("diffs of page {}", page.0),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Own, Ref, Share};
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
-use dhole_protocol::{AbortReason, Event, FetchReply, Follow, Message, Short, Wanted};
+use dhole_protocol::{
+    AbortReason, Event, FetchReply, Follow, Message, RegionMessage, Short, Wanted,
+};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -227,9 +229,9 @@ fn a_message_waits_for_what_is_queued_before_it() {
     out.push(Envelope {
         from: NodeId(0),
         to: NodeId(1),
-        body: Message::DropOut {
-            objects: [oid].into(),
-        },
+        body: Message::Region(RegionMessage::DropOut {
+            regions: [oid].into(),
+        }),
         payload: Payload::NONE,
     });
     let at_once = &mut |_, _: [&[u8]; 3], _| panic!("sent before what was queued");

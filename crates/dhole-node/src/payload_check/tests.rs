@@ -6,8 +6,8 @@ use dhole_heap::{Cluster, PAGE_BYTES};
 use dhole_model::{Elements, Oid, PageId, VectorTime, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
 use dhole_protocol::{
-    BarrierId, DiffId, FetchReply, Flush, Flushed, Gossip, Message, NodeSet, Pushed, Sent,
-    SentDiff, WriteNotices,
+    BarrierId, DiffId, FetchReply, Flush, Flushed, Gossip, Message, NodeSet, Pushed, RegionMessage,
+    Sent, SentDiff, WriteNotices,
 };
 
 use super::*;
@@ -47,9 +47,9 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
         lamport: 1,
         bytes,
     };
-    let update = Message::Update {
+    let update = Message::Region(RegionMessage::Update {
         pushed: [pushed(8), pushed(5)].into_iter().collect(),
-    };
+    });
     let gossip = Arc::new(Gossip {
         epoch: 1,
         reported: NodeSet::default(),
@@ -85,7 +85,7 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
             12,
         ),
         (
-            Message::Flush(Flush {
+            Message::Region(RegionMessage::Flush(Flush {
                 number,
                 flushed: [3, 4]
                     .map(|bytes| Flushed {
@@ -95,21 +95,21 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
                     .into_iter()
                     .collect(),
                 at: None,
-            }),
+            })),
             7,
         ),
         (
-            Message::UpdateElements {
+            Message::Elements(RegionMessage::Update {
                 pushed: [Pushed {
                     sent: sent_elements,
                     bytes: 12,
                 }]
                 .into(),
-            },
+            }),
             12,
         ),
         (
-            Message::FlushElements(Flush {
+            Message::Elements(RegionMessage::Flush(Flush {
                 number,
                 flushed: [Flushed {
                     region: elements,
@@ -117,7 +117,7 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
                 }]
                 .into(),
                 at,
-            }),
+            })),
             12,
         ),
         (
@@ -152,7 +152,7 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
             13,
         ),
         (update, 13),
-        (Message::FlushAck { number }, 0),
+        (Message::Region(RegionMessage::FlushAck { number }), 0),
         (depart(BarrierId::Program(1)), 0),
     ]
 }
@@ -262,11 +262,11 @@ fn a_value_may_have_any_length_and_lengths_do_not_overflow() {
         region: pair.object,
         bytes: u64::MAX,
     };
-    let flush = Message::Flush(Flush {
+    let flush = Message::Region(RegionMessage::Flush(Flush {
         number: 1,
         flushed: [flushed, flushed].into_iter().collect(),
         at: None,
-    });
+    }));
     assert_eq!(
         pair.checked(&flush, 100),
         Ok(()),

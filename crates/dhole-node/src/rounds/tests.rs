@@ -3,7 +3,7 @@ use std::sync::Arc;
 use dhole_heap::Cluster;
 use dhole_model::{MessageKind, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
-use dhole_protocol::{Message, Short};
+use dhole_protocol::{Message, RegionMessage, Short};
 
 use super::*;
 use crate::node::Node;
@@ -199,7 +199,7 @@ fn what_is_queued_goes_before_a_round() {
     out.push(Envelope {
         from: node.id,
         to: NodeId(1),
-        body: Message::OutdatedAck { number: 1 },
+        body: Message::Region(RegionMessage::OutdatedAck { number: 1 }),
         payload: Payload::NONE,
     });
     round(1, 0, false).encode(0, &mut bytes);

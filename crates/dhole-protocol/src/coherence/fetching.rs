@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 use super::Protocols;
 use crate::array_event::UnreadElements;
 use crate::coherence::deferred::defer;
-use crate::coherence::kind::RegionMessage;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
 use crate::coherence::region::{Table, push_region};
@@ -19,7 +18,7 @@ use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 use crate::transfer::Reply;
-use crate::{Fetch, FetchReply, Follow, RegionCommand, Sent, Wanted};
+use crate::{Fetch, FetchReply, Follow, RegionCommand, RegionMessage, Sent, Wanted};
 
 impl Protocols {
     /// The worker misses objects: fills with zeros what nobody has written, and asks each last
@@ -258,8 +257,8 @@ impl Protocols {
         for (place, &Wanted { region, need }) in wanted.iter().enumerate() {
             let state = table.whole(region);
             if place < missed && state.freed {
-                let (id, by) = (region.id(), self.freed(region.id()).by);
-                let message = R::message(RegionMessage::Gone(round, id, by));
+                let Freed { oid, by, .. } = self.freed(region.id());
+                let message = R::message(RegionMessage::Gone { round, oid, by });
                 fx.commands().push(Command::Send { to, message });
                 return Ok(());
             }

@@ -24,13 +24,13 @@ use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 use smallvec::SmallVec;
 
 use crate::coherence::invalidation_acks::Then;
-use crate::coherence::kind::{Kind, RegionMessage};
+use crate::coherence::kind::Kind;
 use crate::coherence::object_table::ObjectTable;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::{Table, push_region};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
-use crate::{Flush, Flushed, FlushedAt, RegionCommand};
+use crate::{Flush, Flushed, FlushedAt, RegionCommand, RegionMessage};
 use retention::Retention;
 
 /// One node's part of the protocol, for one kind of regions.
@@ -121,7 +121,7 @@ impl<R: Kind> Home<R> {
         for part in self.retention.outdated(regions, awaited) {
             push_region(&mut self.cached, part);
         }
-        let message = R::message(RegionMessage::OutdatedAck(number));
+        let message = R::message(RegionMessage::OutdatedAck { number });
         out.push(Command::Send { to: from, message });
     }
 
@@ -317,7 +317,7 @@ impl<R: Kind> Home<R> {
 
 fn acknowledge<R: Kind>(then: Option<Then>, out: &mut Commands) {
     if let Some(Then::Acknowledge(to, number)) = then {
-        let message = R::message(RegionMessage::FlushAck(number));
+        let message = R::message(RegionMessage::FlushAck { number });
         out.push(Command::Send { to, message });
     }
 }

@@ -1,8 +1,7 @@
 //! The two kinds of regions, objects and elements of arrays: what differs between them under the
-//! protocols lazy, update and home. Each kind has messages of its own.
+//! protocols lazy, update and home.
 
 use dhole_model::{CallSite, IntervalIndex, NodeId, Oid, Version};
-use smallvec::SmallVec;
 
 use crate::coherence::object_table::ObjectTable;
 use crate::coherence::races::{RaceFinder, SiteId};
@@ -11,10 +10,10 @@ use crate::command::{Command, Commands};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
 use crate::transfer::MOST_ALONG;
-use crate::{Fetch, Flush, Flushed, Message, RegionCommand, Reply, Sent};
+use crate::{Fetch, Flush, Flushed, RegionCommand, RegionKind, Reply, Sent};
 
 /// A kind of regions.
-pub(crate) trait Kind: Region {
+pub(crate) trait Kind: Region + RegionKind {
     /// What a node knows of them.
     type Table: Table<Self>;
     /// Whether what nobody else has had a copy of stays writable at home.
@@ -25,7 +24,6 @@ pub(crate) trait Kind: Region {
     const MOST_ALONG: usize;
 
     fn command(it: RegionCommand<Self>) -> Command;
-    fn message(it: RegionMessage<Self>) -> Message;
     /// A node asks for this region, in a version of which this node has none.
     fn no_copy(self, from: NodeId, need: Version) -> ProtocolError;
 
@@ -64,16 +62,6 @@ pub(crate) trait Kind: Region {
     ) -> bool;
 }
 
-/// A message of one of the kinds.
-pub(crate) enum RegionMessage<R> {
-    DropOut(SmallVec<[R; 1]>),
-    FlushAck(u32),
-    Outdated(u32, SmallVec<[R; 1]>),
-    OutdatedAck(u32),
-    /// The number of the question, the id, and who freed what has it.
-    Gone(u32, Oid, Option<NodeId>),
-}
-
 impl Kind for Oid {
     type Table = ObjectTable;
     const STAYS_WRITABLE: bool = true;
@@ -83,16 +71,6 @@ impl Kind for Oid {
     #[inline]
     fn command(it: RegionCommand<Oid>) -> Command {
         Command::Objects(it)
-    }
-
-    fn message(it: RegionMessage<Oid>) -> Message {
-        match it {
-            RegionMessage::DropOut(objects) => Message::DropOut { objects },
-            RegionMessage::FlushAck(number) => Message::FlushAck { number },
-            RegionMessage::Outdated(number, objects) => Message::Outdated { number, objects },
-            RegionMessage::OutdatedAck(number) => Message::OutdatedAck { number },
-            RegionMessage::Gone(round, oid, by) => Message::Gone { round, oid, by },
-        }
     }
 
     fn no_copy(self, from: NodeId, need: Version) -> ProtocolError {

@@ -5,7 +5,7 @@ use dhole_model::{Elements, NodeId, Oid};
 use super::Protocols;
 use crate::coherence::arrays::Arrays;
 use crate::coherence::home::Home;
-use crate::coherence::kind::{Kind, RegionMessage};
+use crate::coherence::kind::Kind;
 use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::RaceFinder;
 use crate::coherence::region::Table;
@@ -13,7 +13,7 @@ use crate::coherence::update::{MOST_KEPT_BYTES, Update};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
-use crate::{Flush, Pushed, Sent};
+use crate::{Flush, Pushed, RegionMessage, Sent};
 
 /// The part of a node's protocols that is about one kind of regions.
 pub(crate) struct Parts<'a, R: HasParts> {
@@ -151,7 +151,9 @@ impl Protocols {
             });
         }
         if !unread.is_empty() {
-            let message = R::message(RegionMessage::DropOut(unread.into()));
+            let message = R::message(RegionMessage::DropOut {
+                regions: unread.into(),
+            });
             out.push(Command::Send { to: from, message });
         }
     }

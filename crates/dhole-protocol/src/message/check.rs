@@ -1,7 +1,5 @@
 //! What no node of a sound cluster says, whatever has happened there.
 
-use std::sync::Arc;
-
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
 use crate::objects::MOST_BEGUN;
@@ -13,11 +11,11 @@ use crate::sync::interval::{MemberNotice, Untold};
 use crate::sync::lock::Waiting;
 use crate::sync::quiescence_probe::QuiescenceProbe;
 use crate::sync::written_pages::WrittenPages;
-use crate::transfer::{Fetch, FetchReply, Flush, Follow, MOST_ALONG, MOST_WANTED, Pushed, Wanted};
-use crate::{FlushedAt, Interval, Message, Waiter, WriteNotices};
+use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG, MOST_WANTED, Wanted};
+use crate::{Interval, Message, Waiter, WriteNotices};
 
 /// What makes no sense, if anything.
-type Checked = Result<(), &'static str>;
+pub(super) type Checked = Result<(), &'static str>;
 
 /// Lamport times of messages are below this, which no run comes near to: half of what a record of
 /// an object has room for, so that a node may count on from any of them.
@@ -65,7 +63,7 @@ fn check_interval(interval: &Interval, nodes: usize) -> Checked {
     {
         return Err("ranges of objects that are not in order");
     }
-    interval.elements.iter().try_for_each(check_elements)?;
+    interval.elements.iter().try_for_each(elements)?;
     let mut notices = interval.attached.notices().iter();
     if !notices.all(MemberNotice::is_sound) {
         return Err("a notice that is none of its protocol");
@@ -102,24 +100,16 @@ pub(super) fn time(time: &VectorTime, nodes: usize) -> Checked {
     }
 }
 
-pub(super) fn flushed_at(at: &Option<Arc<FlushedAt>>, flushed: usize, nodes: usize) -> Checked {
-    at.as_ref()
-        .map_or(Ok(()), |at| match at.sites.len() == flushed {
-            true => time(&at.time, nodes),
-            false => Err("a flush that does not say of each part where it was written"),
-        })
-}
-
-fn check_elements(elements: &Elements) -> Checked {
+pub(super) fn elements(elements: &Elements) -> Checked {
     match elements.first.checked_add(elements.count) {
         Some(_) if elements.count > 0 => Ok(()),
         _ => Err("no elements, or elements beyond every array"),
     }
 }
 
-fn check_bytes(elements: Elements, bytes: u64) -> Checked {
-    check_elements(&elements)?;
-    match bytes > 0 && bytes.is_multiple_of(elements.count) {
+pub(super) fn bytes_of(of: &Elements, bytes: u64) -> Checked {
+    elements(of)?;
+    match bytes > 0 && bytes.is_multiple_of(of.count) {
         true => Ok(()),
         false => Err("elements that are not all of one length"),
     }
@@ -216,23 +206,7 @@ pub(crate) fn round(said: &BarrierRound, nodes: usize) -> Checked {
 pub(super) fn fetch_elements(all: &[Wanted<Elements>], nodes: usize) -> Checked {
     wanted(all.len())?;
     versions(all.iter().map(|it| it.need), nodes)?;
-    all.iter().try_for_each(|it| check_elements(&it.region))
-}
-
-pub(super) fn all_elements(all: &[Elements]) -> Checked {
-    all.iter().try_for_each(check_elements)
-}
-
-pub(super) fn pushed_elements(pushed: &[Pushed<Elements>], nodes: usize) -> Checked {
-    versions(pushed.iter().map(|it| it.sent.version), nodes)?;
-    let mut all = pushed.iter();
-    all.try_for_each(|it| check_bytes(it.sent.region, it.bytes))
-}
-
-pub(super) fn flushed_elements(flush: &Flush<Elements>, nodes: usize) -> Checked {
-    flushed_at(&flush.at, flush.flushed.len(), nodes)?;
-    let mut all = flush.flushed.iter();
-    all.try_for_each(|it| check_bytes(it.region, it.bytes))
+    all.iter().try_for_each(|it| elements(&it.region))
 }
 
 pub(super) fn freed_by(by: &Option<NodeId>, nodes: usize) -> Checked {
@@ -275,7 +249,7 @@ pub(super) fn untold(of: &Untold, nodes: usize) -> Checked {
 }
 
 pub(super) fn raced(raced: &Raced) -> Checked {
-    raced.elements().as_ref().map_or(Ok(()), check_elements)
+    raced.elements().as_ref().map_or(Ok(()), elements)
 }
 
 pub(super) fn gossiped(gossip: &Gossip, carrier: &Message, nodes: usize) -> Checked {

@@ -2,7 +2,8 @@
 
 use dhole_model::{Coherence, Oid, OidRange, Version};
 use dhole_protocol::{
-    Command, Event, Fetch, FetchReply, Follow, MOST_BESIDE, Message, RegionCommand, WorkerIs,
+    Command, Event, Fetch, FetchReply, Follow, MOST_BESIDE, Message, RegionCommand, RegionMessage,
+    WorkerIs,
 };
 
 use crate::pack::{Pack, acquire, allocated, allocated_under, from, miss, n, release};
@@ -230,7 +231,13 @@ fn replies_that_do_not_answer_are_refused() {
         ),
     );
     let by = None;
-    pack.refuse(2, from(0, Message::Gone { round, oid: A, by }));
+    pack.refuse(
+        2,
+        from(
+            0,
+            Message::Region(RegionMessage::Gone { round, oid: A, by }),
+        ),
+    );
     pack.settle();
     assert!(
         pack.done[2].ends_with(&[Command::Done]),

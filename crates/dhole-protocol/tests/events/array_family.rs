@@ -6,7 +6,7 @@ use crate::pack::{Pack, acquire, arrive, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid, OidRange, Version};
 use dhole_protocol::{
     ArrayEvent, Command, Event, Flush, Flushed, Message, ProtocolError, Pushed, RegionCommand,
-    Sent, UnreadElements, WorkerIs,
+    RegionMessage, Sent, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
@@ -88,7 +88,7 @@ fn each_reader_is_pushed_just_what_it_read_in_one_message() {
     pack.local(0, write(25..40));
     pack.begin(0, arrive());
     let pushed = |message: &Message| match message {
-        Message::UpdateElements { pushed } => Some(pushed.clone()),
+        Message::Elements(RegionMessage::Update { pushed }) => Some(pushed.clone()),
         _ => None,
     };
     let sent = pack.in_flight.iter();
@@ -175,9 +175,9 @@ fn a_push_that_was_overtaken_by_a_fetch_is_passed_over() {
         },
         bytes: 120,
     };
-    let late = Message::UpdateElements {
+    let late = Message::Elements(RegionMessage::Update {
         pushed: [pushed].into_iter().collect(),
-    };
+    });
     let done = pack.local(1, from(0, late));
     assert_eq!(done, [Command::PassOver { bytes: 120 }]);
 }
@@ -281,7 +281,7 @@ fn a_flush_of_objects_and_elements_is_done_when_both_are_home() {
 fn flushes_and_pushes_that_make_no_sense_are_refused() {
     let mut pack = cached();
     let flush = |range: Range<u64>, bytes| {
-        Message::FlushElements(Flush {
+        Message::Elements(RegionMessage::Flush(Flush {
             number: 1,
             flushed: [Flushed {
                 region: part(range),
@@ -290,18 +290,24 @@ fn flushes_and_pushes_that_make_no_sense_are_refused() {
             .into_iter()
             .collect(),
             at: None,
-        })
+        }))
     };
     pack.refuse(1, from(2, flush(0..10, 80)));
     pack.refuse(0, from(2, flush(0..10, 81)));
     pack.refuse(0, from(2, flush(0..10, 0)));
-    pack.refuse(1, from(0, Message::ElementsFlushed { number: 7 }));
+    pack.refuse(
+        1,
+        from(0, Message::Elements(RegionMessage::FlushAck { number: 7 })),
+    );
     let sent = Sent {
         region: part(3..3),
         version: version(1, 0),
     };
     let pushed = [Pushed { sent, bytes: 8 }].into_iter().collect();
-    pack.refuse(1, from(0, Message::UpdateElements { pushed }));
+    pack.refuse(
+        1,
+        from(0, Message::Elements(RegionMessage::Update { pushed })),
+    );
 }
 
 /// All nodes let the array change protocol.

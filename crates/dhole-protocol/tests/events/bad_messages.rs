@@ -9,7 +9,7 @@ use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
     Attached, BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, Protocol,
-    RegionCommand, Reply, RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
+    RegionCommand, RegionMessage, Reply, RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
 };
 
 mod moments;
@@ -310,7 +310,7 @@ fn versions(message: &mut Message) -> Box<dyn Iterator<Item = &mut Version> + '_
         Message::ElementsReply(FetchReply { sent, .. }) => {
             Box::new(sent.iter_mut().map(|sent| &mut sent.version))
         }
-        Message::Update { pushed } => {
+        Message::Region(RegionMessage::Update { pushed }) => {
             Box::new(pushed.iter_mut().map(|pushed| &mut pushed.sent.version))
         }
         _ => Box::new(std::iter::empty()),

@@ -9,8 +9,8 @@ use dhole_protocol::memory::sync::{HeldBy, ThreadId, ThreadMessage, WaitingThrea
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Minipage};
 use dhole_protocol::{
     AbortReason, Attached, BarrierId, DecodeError, Fetch, Flush, Flushed, FlushedAt, Follow,
-    FollowedReferences, HandedOut, Interval, Message, Pushed, Sent, Waiter, WaitingFor, Wanted,
-    WriteNotices, WrittenPages,
+    FollowedReferences, HandedOut, Interval, Message, Pushed, RegionKind, RegionMessage, Sent,
+    Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
 use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
@@ -19,28 +19,42 @@ use crate::bad_messages::moments;
 use crate::object_messages::{object_messages, writes_alone};
 use crate::pack::{n, site};
 
-/// A number for each variant. Whoever adds one makes this fail to compile, and then the moments
+/// A name for each variant. Whoever adds one makes this fail to compile, and then the moments
 /// have to show it.
 macro_rules! variants {
-    ($($name:ident)*) => {
-        const VARIANTS: &[&str] = &[$(stringify!($name)),*];
+    ($all:ident, $type:ident, $of:ident $(<$region:ident>)?: $($name:ident)*) => {
+        const $all: &[&str] = &[$(stringify!($name)),*];
 
-        fn variant(message: &Message) -> &'static str {
+        fn $of$(<$region: RegionKind>)?(message: &$type$(<$region>)?) -> &'static str {
             match message {
-                $(Message::$name { .. } => stringify!($name),)*
+                $($type::$name { .. } => stringify!($name),)*
             }
         }
     };
 }
 
 variants! {
-    Fetch FetchReply Update DropOut Flush FlushAck Outdated OutdatedAck FetchElements
-    ElementsReply UpdateElements DropOutElements FlushElements ElementsFlushed ElementsGone Gone
+    VARIANTS, Message, of_message:
+    Fetch FetchReply Region Elements FetchElements ElementsReply
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
-    WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped OutdatedElements
-    OutdatedElementsAck Objects Collective After AskIds HandIdsOut
+    WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped
+    Objects Collective After AskIds HandIdsOut
     Coherence Memory Threads
+}
+
+variants! {
+    OF_REGIONS, RegionMessage, of_regions<R>:
+    Update DropOut Flush FlushAck Outdated OutdatedAck Gone
+}
+
+fn variant(message: &Message) -> [&'static str; 2] {
+    let within = match message {
+        Message::Region(message) => of_regions(message),
+        Message::Elements(message) => of_regions(message),
+        _ => "",
+    };
+    [of_message(message), within]
 }
 
 /// What is said of minipages: of each kind, for each operation.
@@ -172,7 +186,11 @@ pub fn messages() -> Vec<Message> {
     all.extend(memory_messages());
     all.extend(thread_messages());
     let array = Oid(640);
-    all.push(Message::ElementsGone { round: 9, array });
+    all.push(Message::Elements(RegionMessage::Gone {
+        round: 9,
+        oid: array,
+        by: None,
+    }));
     let elements = Elements::new(array, 3..5);
     let version = Version {
         lamport: 300,
@@ -183,10 +201,10 @@ pub fn messages() -> Vec<Message> {
         version,
     };
     let bytes = 16;
-    all.push(Message::UpdateElements {
+    all.push(Message::Elements(RegionMessage::Update {
         pushed: [Pushed { sent, bytes }].into_iter().collect(),
-    });
-    all.push(Message::FlushElements(Flush {
+    }));
+    all.push(Message::Elements(RegionMessage::Flush(Flush {
         number: 70_000,
         flushed: [Flushed {
             region: elements,
@@ -198,7 +216,7 @@ pub fn messages() -> Vec<Message> {
             time: VectorTime::zero(3),
             sites: [None, Some(site(3)), None].into_iter().collect(),
         })),
-    }));
+    })));
     let of_type = FollowedReferences {
         shipped: 7,
         slots: 0b101,
@@ -222,19 +240,19 @@ pub fn messages() -> Vec<Message> {
         count: 4096,
         left: 1 << 40,
     }));
-    all.push(Message::ElementsFlushed { number: 1 });
-    all.push(Message::OutdatedElements {
+    all.push(Message::Elements(RegionMessage::FlushAck { number: 1 }));
+    all.push(Message::Elements(RegionMessage::Outdated {
         number: 2,
-        elements: [elements].into_iter().collect(),
-    });
-    all.push(Message::OutdatedElementsAck { number: 2 });
+        regions: [elements].into_iter().collect(),
+    }));
+    all.push(Message::Elements(RegionMessage::OutdatedAck { number: 2 }));
     all.extend(object_messages());
     let granted = all.iter().filter(|message| message.passes_order_on());
     let after: Vec<Message> = granted.map(|message| message.clone().after(300)).collect();
     all.extend(after);
-    all.push(Message::DropOutElements {
-        elements: [elements; 2].into_iter().collect(),
-    });
+    all.push(Message::Elements(RegionMessage::DropOut {
+        regions: [elements; 2].into_iter().collect(),
+    }));
     all
 }
 
@@ -247,8 +265,12 @@ pub fn encoded(message: &Message) -> Vec<u8> {
 #[test]
 fn every_message_comes_back_as_it_was() {
     let all = messages();
-    let shown: BTreeSet<&str> = all.iter().map(variant).collect();
-    let wanted: BTreeSet<&str> = VARIANTS.iter().copied().collect();
+    let shown: BTreeSet<_> = all.iter().map(variant).collect();
+    let kinds = ["Region", "Elements"];
+    let others = VARIANTS.iter().filter(|name| !kinds.contains(name));
+    let of_regions = kinds.map(|kind| OF_REGIONS.iter().map(move |name| [kind, name]));
+    let wanted = others.map(|name| [*name, ""]);
+    let wanted: BTreeSet<_> = wanted.chain(of_regions.into_iter().flatten()).collect();
     assert_eq!(shown, wanted);
     for message in all {
         let mut bytes = b"before".to_vec();
@@ -354,7 +376,7 @@ fn messages_do_not_nest() {
     // A carrier of nothing but carriers is not read to its end.
     let after = Message::After {
         delivered,
-        carrier: Box::new(Message::OutdatedAck { number: 1 }),
+        carrier: Box::new(Message::Region(RegionMessage::OutdatedAck { number: 1 })),
     };
     let deep = encoded(&after)[..9].repeat(1 << 20);
     assert!(Message::decode(&deep).is_err());

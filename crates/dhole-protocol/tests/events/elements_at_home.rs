@@ -6,7 +6,7 @@ use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid};
 use dhole_protocol::{
     ArrayEvent, Command, Event, Flush, Flushed, Message, Protocol, Race, Raced, Races, RacingWrite,
-    RegionCommand, UnreadElements, WorkerIs,
+    RegionCommand, RegionMessage, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
@@ -152,7 +152,7 @@ fn a_flush_of_elements_says_when_only_where_races_are_looked_for() {
             .in_flight
             .iter()
             .find_map(|(_, _, message)| match message {
-                Message::FlushElements(Flush { at, .. }) => Some(at.is_some()),
+                Message::Elements(RegionMessage::Flush(Flush { at, .. })) => Some(at.is_some()),
                 _ => None,
             });
         assert_eq!(at, Some(says));
@@ -168,18 +168,18 @@ fn flushes_that_make_no_sense_are_refused() {
     write(&mut pack, 1, 0..10, 10);
     pack.begin(1, Event::Flush);
     let (_, _, flush) = pack.in_flight.pop_back().expect("a flush");
-    let Message::FlushElements(Flush { flushed, at, .. }) = flush.clone() else {
+    let Message::Elements(RegionMessage::Flush(Flush { flushed, at, .. })) = flush.clone() else {
         panic!("{flush:?}")
     };
     let more = Flushed {
         region: part(20..21),
         bytes: 8,
     };
-    let unsaid = Message::FlushElements(Flush {
+    let unsaid = Message::Elements(RegionMessage::Flush(Flush {
         number: 1,
         flushed: flushed.iter().copied().chain([more]).collect(),
         at,
-    });
+    }));
     let error = pack.refuse(0, from(1, unsaid)).to_string();
     assert!(error.contains("where it was written"), "{error}");
     pack.begin(0, from(1, flush.clone()));
@@ -288,7 +288,7 @@ fn what_is_outdated_before_it_comes_is_not_kept() {
 #[test]
 fn nobody_knows_what_it_was_not_told() {
     let mut pack = pack(Races::Ignore);
-    let ack = Message::OutdatedElementsAck { number: 1 };
+    let ack = Message::Elements(RegionMessage::OutdatedAck { number: 1 });
     let error = pack.refuse(0, from(1, ack)).to_string();
     assert!(error.contains("of which it was not told"), "{error}");
 }

@@ -1,9 +1,9 @@
-//! `Event::Flush`, `Message::Flush` and `FlushAck`: what was written goes home.
+//! `Event::Flush`, and the messages `Flush` and `FlushAck`: what was written goes home.
 
 use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{
-    Command, Event, Flush, Flushed, Message, ProtocolError, RegionCommand, WorkerIs,
+    Command, Event, Flush, Flushed, Message, ProtocolError, RegionCommand, RegionMessage, WorkerIs,
 };
 
 /// A pack whose node 0 is home of an object that node 1 has fetched and written.
@@ -39,11 +39,11 @@ fn flush(number: u32) -> Message {
         region: OBJECT,
         bytes: 0,
     }];
-    Message::Flush(Flush {
+    Message::Region(RegionMessage::Flush(Flush {
         number,
         flushed: flushed.into_iter().collect(),
         at: None,
-    })
+    }))
 }
 
 #[test]
@@ -73,11 +73,17 @@ fn a_flush_is_over_when_its_home_has_merged_it() {
         "{done:?}"
     );
     assert_eq!(
-        pack.begin(1, from(0, Message::FlushAck { number })),
+        pack.begin(
+            1,
+            from(0, Message::Region(RegionMessage::FlushAck { number }))
+        ),
         [Command::Done]
     );
     assert!(!pack.nodes[1].has_unflushed());
-    let again = pack.refuse(1, from(0, Message::FlushAck { number }));
+    let again = pack.refuse(
+        1,
+        from(0, Message::Region(RegionMessage::FlushAck { number })),
+    );
     assert!(matches!(again, ProtocolError::BadMessage { .. }));
 }
 
@@ -107,7 +113,7 @@ fn a_home_whose_worker_may_hold_references_merges_at_its_next_call() {
             "{served:?}"
         );
         let (_, _, ack) = pack.in_flight.pop_front().unwrap();
-        assert_eq!(ack, Message::FlushAck { number: 1 });
+        assert_eq!(ack, Message::Region(RegionMessage::FlushAck { number: 1 }));
     }
 }
 

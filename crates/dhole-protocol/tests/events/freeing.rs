@@ -3,7 +3,8 @@
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release, site};
 use dhole_model::{Oid, OidRange};
 use dhole_protocol::{
-    Command, Event, Freed, Message, Protocol, ProtocolError, Races, RegionCommand, Unread, WorkerIs,
+    Command, Event, Freed, Message, Protocol, ProtocolError, Races, RegionCommand, RegionMessage,
+    Unread, WorkerIs,
 };
 
 fn free(oid: Oid) -> Event {
@@ -69,7 +70,7 @@ fn a_request_that_waited_is_told_too() {
     pack.begin(0, Event::Serve);
     assert!(matches!(
         pack.in_flight[0].2,
-        Message::Gone { oid: OBJECT, .. }
+        Message::Region(RegionMessage::Gone { oid: OBJECT, .. })
     ));
 }
 

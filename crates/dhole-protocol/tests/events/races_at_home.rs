@@ -4,6 +4,7 @@ use crate::pack::{OBJECT, Pack, acquire, allocated_under, from, miss_under, n, r
 use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{
     Changed, Command, Event, Flush, Flushed, Message, Protocol, Race, Races, RegionCommand,
+    RegionMessage,
 };
 
 /// Node 0 is home of an object that the others have a copy of.
@@ -147,11 +148,11 @@ fn a_flush_of_an_interval_that_is_over_is_refused() {
         region: OBJECT,
         bytes: 0,
     }];
-    let again = Message::Flush(Flush {
+    let again = Message::Region(RegionMessage::Flush(Flush {
         number: 9,
         flushed: flushed.into_iter().collect(),
         at,
-    });
+    }));
     let error = pack.refuse(0, from(1, again)).to_string();
     assert!(error.contains("has ended"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, allocated_under, from, miss_under, site};
 use dhole_model::{Coherence, MessageKind, OidRange};
-use dhole_protocol::{Command, Event, FetchReply, Message, RegionCommand};
+use dhole_protocol::{Command, Event, FetchReply, Message, RegionCommand, RegionMessage};
 
 /// A pack whose node 0 is home of an object.
 fn pack() -> Pack {
@@ -123,7 +123,10 @@ fn what_is_outdated_before_it_comes_is_not_kept() {
 #[test]
 fn nobody_knows_what_it_was_not_told() {
     let mut pack = pack();
-    let error = pack.refuse(0, from(1, Message::OutdatedAck { number: 1 }));
+    let error = pack.refuse(
+        0,
+        from(1, Message::Region(RegionMessage::OutdatedAck { number: 1 })),
+    );
     assert!(
         error.to_string().contains("of which it was not told"),
         "{error}"

@@ -1,8 +1,8 @@
-//! `Message::Update` and `DropOut`: who is pushed to, and what becomes of a push.
+//! The messages `Update` and `DropOut`: who is pushed to, and what becomes of a push.
 
 use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, MessageKind, OidRange};
-use dhole_protocol::{Command, Event, Message, RegionCommand, WorkerIs};
+use dhole_protocol::{Command, Event, Message, RegionCommand, RegionMessage, WorkerIs};
 
 /// A pack whose node 0 has an object under the update protocol.
 fn pack(nodes: usize) -> Pack {
@@ -29,7 +29,7 @@ fn who_fetched_is_pushed_to_before_the_arrival_and_reads_without_a_message() {
     pack.write(0, OBJECT);
     pack.begin(0, crate::pack::arrive());
     let (_, to, first) = &pack.in_flight[0];
-    assert!(matches!(first, Message::Update { .. }) && *to == n(1));
+    assert!(matches!(first, Message::Region(RegionMessage::Update { .. })) && *to == n(1));
     assert_eq!(updates(&pack), 1, "node 2 never read it");
     (1..3).for_each(|node| drop(pack.begin(node, crate::pack::arrive())));
     pack.settle();

@@ -1,7 +1,7 @@
 //! How often the messages of a thread notify their receivers, and when.
 
 use dhole_net::{Layer, Local};
-use dhole_protocol::Flush;
+use dhole_protocol::{Flush, RegionMessage};
 
 use super::*;
 
@@ -63,12 +63,12 @@ impl Layer for Notes {
 /// A message to a node, which notifies it or does not.
 fn message(to: u16, notify: Notify) -> Envelope<Message> {
     let body = match notify {
-        Notify::Now => Message::Flush(Flush {
+        Notify::Now => Message::Region(RegionMessage::Flush(Flush {
             number: 1,
             at: Default::default(),
             flushed: Default::default(),
-        }),
-        Notify::Lazy => Message::FlushAck { number: 1 },
+        })),
+        Notify::Lazy => Message::Region(RegionMessage::FlushAck { number: 1 }),
     };
     let to = NodeId(to);
     assert_eq!(body.notify(to), notify);

@@ -3,7 +3,7 @@
 use dhole_model::{CallSite, Elements, IntervalIndex, NodeId, Version};
 
 use super::ArrayTable;
-use crate::coherence::kind::{Kind, RegionMessage};
+use crate::coherence::kind::Kind;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::Table;
 use crate::command::{Command, Commands};
@@ -19,18 +19,6 @@ impl Kind for Elements {
 
     fn command(it: RegionCommand<Elements>) -> Command {
         Command::Array(it)
-    }
-
-    fn message(it: RegionMessage<Elements>) -> Message {
-        match it {
-            RegionMessage::DropOut(elements) => Message::DropOutElements { elements },
-            RegionMessage::FlushAck(number) => Message::ElementsFlushed { number },
-            RegionMessage::Outdated(number, elements) => {
-                Message::OutdatedElements { number, elements }
-            }
-            RegionMessage::OutdatedAck(number) => Message::OutdatedElementsAck { number },
-            RegionMessage::Gone(round, array, _) => Message::ElementsGone { round, array },
-        }
     }
 
     fn no_copy(self, from: NodeId, need: Version) -> ProtocolError {

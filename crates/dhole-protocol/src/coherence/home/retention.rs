@@ -14,8 +14,9 @@
 use dhole_model::{NodeId, OidRange};
 use smallvec::SmallVec;
 
+use crate::RegionMessage;
 use crate::coherence::invalidation_acks::{InvalidationAcks, Then};
-use crate::coherence::kind::{Kind, RegionMessage};
+use crate::coherence::kind::Kind;
 use crate::coherence::region::{RegionMap, RegionsByNode, push_region};
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
@@ -88,7 +89,10 @@ impl<R: Kind> Retention<R> {
             let mut regions = Vec::with_capacity(of_one.len());
             let all = of_one.iter().map(|(_, region)| *region);
             all.for_each(|region| push_region(&mut regions, region));
-            let message = R::message(RegionMessage::Outdated(number, regions.into()));
+            let message = R::message(RegionMessage::Outdated {
+                number,
+                regions: regions.into(),
+            });
             out.push(Command::Send { to, message });
         })
     }

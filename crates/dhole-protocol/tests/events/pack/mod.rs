@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
     Command, Event, Flush, Flushed, LockId, LogLimits, Message, PageCommand, Protocol,
-    ProtocolError, Pushed, Races, RegionCommand, Reply, SentDiff, Unread, WorkerIs, WriteNotices,
+    ProtocolError, Pushed, Races, RegionCommand, RegionMessage, Reply, SentDiff, Unread, WorkerIs,
+    WriteNotices,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -193,7 +194,7 @@ impl Pack {
                         bytes: 8,
                     });
                     let pushed = pushed.collect();
-                    (to, Message::Update { pushed })
+                    (to, Message::Region(RegionMessage::Update { pushed }))
                 }
                 Command::Objects(RegionCommand::Flush {
                     to,
@@ -208,11 +209,11 @@ impl Pack {
                     let flushed = flushed.collect();
                     let at = at.clone();
                     done.push(command.clone());
-                    let message = Message::Flush(Flush {
+                    let message = Message::Region(RegionMessage::Flush(Flush {
                         number,
                         flushed,
                         at,
-                    });
+                    }));
                     (to, message)
                 }
                 Command::SendBytes { to, message, .. }
@@ -264,7 +265,7 @@ impl Pack {
                         bytes: 8 * sent.region.count,
                     });
                     let pushed = pushed.collect();
-                    (to, Message::UpdateElements { pushed })
+                    (to, Message::Elements(RegionMessage::Update { pushed }))
                 }
                 Command::Array(RegionCommand::Flush {
                     to,
@@ -277,11 +278,11 @@ impl Pack {
                         bytes: 8 * elements.count,
                     });
                     let flushed = flushed.collect();
-                    let message = Message::FlushElements(Flush {
+                    let message = Message::Elements(RegionMessage::Flush(Flush {
                         number,
                         flushed,
                         at,
-                    });
+                    }));
                     (to, message)
                 }
                 command => {
