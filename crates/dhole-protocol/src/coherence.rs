@@ -129,12 +129,8 @@ impl Protocols {
     }
 
     /// The worker does something with a page.
-    pub fn page_event(
-        &mut self,
-        event: PageEvent,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.treadmarks.step(event, self.intervals.time(), out)
+    pub fn page_event(&mut self, event: PageEvent, out: &mut Commands) {
+        self.treadmarks.step(event, self.intervals.time(), out);
     }
 
     /// Applies what a releaser told and was [checked](Protocols::check). The worker must be in a

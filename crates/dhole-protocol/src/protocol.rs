@@ -145,7 +145,7 @@ impl Protocol {
             Event::WrittenAt(noted) => self.coherence.written_at(noted),
             Event::Touch { oid } => self.coherence.touch(oid, out),
             Event::Array(event) => self.coherence.array(event, out)?,
-            Event::Pages(event) => self.coherence.page_event(event, out)?,
+            Event::Pages(event) => self.coherence.page_event(event, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { sync_object, site } => self.enter(sync_object, site, out)?,

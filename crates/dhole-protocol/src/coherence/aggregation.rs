@@ -62,7 +62,7 @@ impl Protocols {
     /// # Errors
     /// When it is no answer to what was asked for.
     pub(super) fn answers<R: Region>(
-        asked: Asked<'_, R>,
+        asked: Asked<'_, Want<R>>,
         sent: &[Sent<R>],
     ) -> Result<usize, &'static str> {
         let mut answers = 0;

@@ -43,9 +43,8 @@ impl Protocols {
             return;
         }
         let (index, version) = self.intervals.end();
-        let pages = self
-            .treadmarks
-            .end_interval(index, version.lamport, self.intervals.time());
+        let (of, time) = ((index, version.lamport), self.intervals.time());
+        let pages = self.treadmarks.end_interval(of, time, out);
         let attached = match pages {
             Some(pages) => Attached::Pages(pages),
             None if notices.is_empty() => Attached::Nothing,

@@ -19,11 +19,11 @@ pub(crate) struct Want<R> {
 
 /// A round of questions. Each question has a number of its own, so each reply counts once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct PendingFetches<R> {
+pub(crate) struct PendingFetches<W> {
     /// The number of the last question.
     number: u32,
     /// What has yet to come and from whom, in order of the nodes.
-    awaited: Vec<(NodeId, Want<R>)>,
+    awaited: Vec<(NodeId, W)>,
     /// The questions that are open, one to a node at most.
     open: Vec<Question>,
 }
@@ -35,7 +35,7 @@ struct Question {
     wants: usize,
 }
 
-impl<R> Default for PendingFetches<R> {
+impl<W> Default for PendingFetches<W> {
     fn default() -> Self {
         PendingFetches {
             number: 0,
@@ -45,7 +45,7 @@ impl<R> Default for PendingFetches<R> {
     }
 }
 
-impl<R: Region> PendingFetches<R> {
+impl<W: Ord + Copy> PendingFetches<W> {
     /// The nodes that have yet to answer.
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
         self.open.iter().map(|question| question.to)
@@ -57,32 +57,15 @@ impl<R: Region> PendingFetches<R> {
         self.open.clear();
     }
 
-    /// How much is wanted so far.
-    pub fn wanted(&self) -> usize {
-        self.awaited.len()
-    }
-
-    /// Adds to a round before it is [asked](PendingFetches::ask). A region that follows on the one
-    /// added last and needs the same version is joined to that, if that is none of so many
-    /// `before`.
+    /// Adds to a round before it is [asked](PendingFetches::ask).
     #[inline]
-    pub fn want(&mut self, before: usize, beside: bool, wanted: Wanted<R>) {
-        let last = self.awaited[before..]
-            .last_mut()
-            .map(|(_, last)| &mut last.wanted);
-        let last = last.filter(|last| last.need == wanted.need);
-        match last.and_then(|last| Some((last.region.join(wanted.region)?, last))) {
-            Some((joined, last)) => last.region = joined,
-            None => {
-                let want = Want { beside, wanted };
-                self.awaited.push((wanted.need.node, want));
-            }
-        }
+    pub fn add(&mut self, from: NodeId, want: W) {
+        self.awaited.push((from, want));
     }
 
     /// Asks each node for what it has, unless it has yet to answer; `send` takes the node, the
     /// question's number, and what is wanted in ascending order.
-    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, R>)) {
+    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
         if self.awaited.len() > 1 {
             self.awaited.sort_unstable();
             self.awaited.dedup();
@@ -113,7 +96,7 @@ impl<R: Region> PendingFetches<R> {
         &self,
         from: NodeId,
         number: u32,
-    ) -> Result<Option<Asked<'_, R>>, ProtocolError> {
+    ) -> Result<Option<Asked<'_, W>>, ProtocolError> {
         let Some(question) = self.open.iter().find(|open| open.number == number) else {
             return Ok(None);
         };
@@ -135,12 +118,6 @@ impl<R: Region> PendingFetches<R> {
         self.awaited.drain(first..first + question.wants);
     }
 
-    /// Whether some of a region has yet to come.
-    pub fn awaits(&self, region: R) -> bool {
-        let mut awaited = self.awaited.iter();
-        awaited.any(|(_, want)| want.wanted.region.meets(region))
-    }
-
     fn first_of(&self, node: NodeId) -> usize {
         self.awaited.partition_point(|(other, _)| *other < node)
     }
@@ -151,14 +128,41 @@ impl<R: Region> PendingFetches<R> {
     }
 }
 
+impl<R: Region> PendingFetches<Want<R>> {
+    /// How much is wanted so far.
+    pub fn wanted(&self) -> usize {
+        self.awaited.len()
+    }
+
+    /// As [`add`](PendingFetches::add). A region that follows on the one added last and needs the
+    /// same version is joined to that, if that is none of so many `before`.
+    #[inline]
+    pub fn want(&mut self, before: usize, beside: bool, wanted: Wanted<R>) {
+        let last = self.awaited[before..]
+            .last_mut()
+            .map(|(_, last)| &mut last.wanted);
+        let last = last.filter(|last| last.need == wanted.need);
+        match last.and_then(|last| Some((last.region.join(wanted.region)?, last))) {
+            Some((joined, last)) => last.region = joined,
+            None => self.add(wanted.need.node, Want { beside, wanted }),
+        }
+    }
+
+    /// Whether some of a region has yet to come.
+    pub fn awaits(&self, region: R) -> bool {
+        let mut awaited = self.awaited.iter();
+        awaited.any(|(_, want)| want.wanted.region.meets(region))
+    }
+}
+
 /// What a question asks for, each beside the node that was asked.
-pub(crate) type Asked<'a, R> = &'a [(NodeId, Want<R>)];
+pub(crate) type Asked<'a, W> = &'a [(NodeId, W)];
 
 /// Regions of one kind that are asked for, here and of this node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Fetching<R> {
     /// What the worker waits for, and from whom.
-    pub fetches: PendingFetches<R>,
+    pub fetches: PendingFetches<Want<R>>,
     /// What lies on the page of the object that is missed next.
     pub beside: Vec<R>,
     /// What should come along with it.
@@ -219,7 +223,7 @@ impl<R: Region> SpareLists<R> {
     const MOST: usize = 64;
 
     /// What a node is asked for in a round, and how much of it nobody waits for.
-    pub fn question(&mut self, asked: Asked<'_, R>) -> (WantedList<R>, u16) {
+    pub fn question(&mut self, asked: Asked<'_, Want<R>>) -> (WantedList<R>, u16) {
         if let [(_, want)] = asked {
             return (WantedList::from_buf([want.wanted]), u16::from(want.beside));
         }
@@ -284,14 +288,14 @@ mod tests {
 
     use super::*;
 
-    fn want(fetches: &mut PendingFetches<Oid>, node: u16, oid: u64) {
+    fn want(fetches: &mut PendingFetches<Want<Oid>>, node: u16, oid: u64) {
         let (lamport, node) = (0, NodeId(node));
         let need = Version { lamport, node };
         let region = Oid(oid);
         fetches.want(0, false, Wanted { region, need });
     }
 
-    fn asked(fetches: &mut PendingFetches<Oid>) -> Vec<(u16, u32, Vec<u64>)> {
+    fn asked(fetches: &mut PendingFetches<Want<Oid>>) -> Vec<(u16, u32, Vec<u64>)> {
         let mut asked = Vec::new();
         fetches.ask(|to, number, wants| {
             let oids = wants.iter().map(|(_, want)| want.wanted.region.0);

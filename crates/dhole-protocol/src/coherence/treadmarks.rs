@@ -23,8 +23,8 @@ use std::sync::Arc;
 use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, SortedMap, VectorTime};
 use smallvec::SmallVec;
 
+use crate::coherence::pending_fetches::PendingFetches;
 use crate::command::{Command, Commands};
-use crate::error::ProtocolError;
 use crate::page_command::{DiffId, PageCommand, PageEvent, WantedDiffs};
 use crate::sync::written_pages::WrittenPages;
 use crate::{Interval, Message, WriteNotices};
@@ -46,8 +46,8 @@ pub(crate) struct TreadMarks {
     writable: Vec<PageId>,
     /// What the worker waits for.
     fault: Option<Fault>,
-    /// The number of the last question.
-    round: u32,
+    /// Whom it is asked of: diffs, or the whole page.
+    fetches: PendingFetches<Option<WantedDiffs>>,
     /// Requests for pages that are being written; at most one from each other node.
     deferred: VecDeque<Request>,
     /// What all nodes had seen at the last collection.
@@ -62,21 +62,11 @@ pub(crate) struct TreadMarks {
 }
 
 /// A page that the worker waits for.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Fault {
     page: PageId,
-    /// The questions that are open.
-    open: SmallVec<[Question; 2]>,
     /// Nodes were asked for the diffs of others, and may not have them: ask the writers.
     directly: bool,
-}
-
-/// What a node was asked for: diffs, or where there are none, the page.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Question {
-    round: u32,
-    to: NodeId,
-    wanted: SmallVec<[WantedDiffs; 1]>,
 }
 
 impl TreadMarks {
@@ -88,7 +78,7 @@ impl TreadMarks {
             written: Vec::new(),
             writable: Vec::new(),
             fault: None,
-            round: 0,
+            fetches: PendingFetches::default(),
             deferred: VecDeque::new(),
             floor: VectorTime::zero(nodes),
             memory: Memory::default(),
@@ -139,112 +129,70 @@ impl TreadMarks {
     }
 
     /// Takes what the worker does; `time` is what this node has seen.
-    pub fn step(
-        &mut self,
-        event: PageEvent,
-        time: &VectorTime,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
+    pub fn step(&mut self, event: PageEvent, time: &VectorTime, out: &mut Commands) {
         match event {
-            PageEvent::Read { page, creator } => self.read(page, creator, out)?,
+            PageEvent::Read { page, creator } => self.read(page, creator, out),
             PageEvent::Write { page } => self.write(page, time.of(self.me) + 1, out),
             PageEvent::Collect => self.collected(time, out),
         }
-        Ok(())
     }
 
-    fn read(
-        &mut self,
-        page: PageId,
-        creator: Option<NodeId>,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let me = self.me;
+    fn read(&mut self, page: PageId, creator: Option<NodeId>, out: &mut Commands) {
+        let (me, directly) = (self.me, false);
         let state = self.pages.get_or_default(page);
-        self.fault = None;
-        if state.is_valid() {
-            out.push(Command::Pages(PageCommand::MakeValid(page)));
-            out.push(Command::Done);
-            return Ok(());
-        }
-        if !state.here {
+        self.fetches.begin();
+        self.fault = Some(Fault { page, directly });
+        if !state.is_valid() && !state.here {
             let creator = creator.filter(|_| !state.was_written());
             let from = state.last_writer_but(me).or(state.keeper).or(creator);
-            if let Some(from) = from.filter(|from| *from != me) {
-                self.ask_for_page(page, from, out);
-                return Ok(());
+            match from.filter(|from| *from != me) {
+                Some(from) => self.fetches.add(from, None),
+                None => {
+                    state.here = true;
+                    out.push(Command::Pages(PageCommand::ZeroFill(page)));
+                }
             }
-            state.here = true;
-            out.push(Command::Pages(PageCommand::ZeroFill(page)));
         }
-        self.fault = Some(Fault {
-            page,
-            open: SmallVec::new(),
-            directly: false,
-        });
-        self.go_on(out)
+        self.go_on(out);
     }
 
-    fn ask_for_page(&mut self, page: PageId, from: NodeId, out: &mut Commands) {
-        self.round = self.round.wrapping_add(1);
-        let round = self.round;
-        let question = Question {
-            round,
-            to: from,
-            wanted: SmallVec::new(),
+    /// Asks for what is missing of the page that the worker waits for: once no question is open,
+    /// the diffs, which are applied when all have come.
+    fn go_on(&mut self, out: &mut Commands) {
+        let Some(Fault { page, directly }) = self.fault else {
+            return;
         };
-        self.fault = Some(Fault {
-            page,
-            open: [question].into_iter().collect(),
-            directly: false,
-        });
-        let message = Message::PageRequest { round, page };
-        out.push(Command::Send { to: from, message });
-    }
-
-    /// There is a copy of the page that the worker waits for. Once no question is open, asks for
-    /// the diffs that are missing, or applies them.
-    fn go_on(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        let Some(fault) = &mut self.fault else {
-            return Ok(());
-        };
-        if !fault.open.is_empty() {
-            return Ok(());
-        }
-        let state = self.pages.get_or_default(fault.page);
-        let missing = state.missing();
-        if missing.is_empty() {
-            let page = fault.page;
-            state.apply(page, self.me, out);
-            self.fault = None;
-            out.push(Command::Pages(PageCommand::MakeValid(page)));
-            out.push(Command::Done);
-            return Ok(());
-        }
-        let whom = |(ask, wanted): &(NodeId, WantedDiffs)| match fault.directly {
-            true => wanted.node,
-            false => *ask,
-        };
-        let mut missing = missing;
-        missing.sort_by_key(|want| (whom(want), want.1.node));
-        for of_one in missing.chunk_by(|one, next| whom(one) == whom(next)) {
-            self.round = self.round.wrapping_add(1);
-            let (to, round, page) = (whom(&of_one[0]), self.round, fault.page);
-            let wanted: SmallVec<_> = of_one.iter().map(|(_, wanted)| *wanted).collect();
-            fault.open.push(Question {
-                round,
-                to,
-                wanted: wanted.clone(),
-            });
-            let message = Message::DiffRequest {
-                round,
+        if self.fetches.is_over() {
+            let state = self.pages.get_or_default(page);
+            let missing = state.missing();
+            if missing.is_empty() {
+                state.apply(page, self.me, out);
+                self.fault = None;
+                out.push(Command::Pages(PageCommand::MakeValid(page)));
+                out.push(Command::Done);
+                return;
+            }
+            for (ask, wanted) in missing {
+                let from = if directly { wanted.node } else { ask };
+                self.fetches.add(from, Some(wanted));
+            }
+            self.fault = Some(Fault {
                 page,
-                wanted,
+                directly: true,
+            });
+        }
+        self.fetches.ask(|to, round, asked| {
+            let wanted: SmallVec<_> = asked.iter().filter_map(|(_, wanted)| *wanted).collect();
+            let message = match wanted.is_empty() {
+                true => Message::PageRequest { round, page },
+                false => Message::DiffRequest {
+                    round,
+                    page,
+                    wanted,
+                },
             };
             out.push(Command::Send { to, message });
-        }
-        fault.directly = true;
-        Ok(())
+        });
     }
 
     /// The worker writes a page in the interval that will have this number.
@@ -299,68 +247,64 @@ impl TreadMarks {
     /// What an interval of this number and Lamport time announces; `time` has seen it.
     pub fn end_interval(
         &mut self,
-        index: IntervalIndex,
-        lamport: u64,
+        (index, lamport): (IntervalIndex, u64),
         time: &VectorTime,
+        out: &mut Commands,
     ) -> Option<Arc<WrittenPages>> {
         if self.written.is_empty() {
             return None;
         }
         self.written.sort_unstable();
         let mut ranges = Vec::new();
-        self.written
-            .iter()
-            .for_each(|page| PageRange::push(&mut ranges, *page));
-        let seen = time.clone();
-        let pages = Arc::new(WrittenPages::new(seen, ranges));
-        let mut new_writers = 0;
-        for page in self.written.drain(..) {
-            let state = self.pages.get_or_default(page);
-            if let Some(twin) = &mut state.twin {
-                twin.lamport = Some(lamport);
-            }
-            let before = state.writers.len();
-            let writer = state.writer(self.me, &self.floor);
-            writer.applied = index;
-            let pages = Arc::clone(&pages);
-            writer.known = Some(Known {
-                index,
-                lamport,
-                pages,
-            });
-            new_writers += state.writers.len() - before;
-        }
-        let (nodes, ranges) = (self.floor.nodes(), pages.ranges.len());
-        self.memory.announced(nodes, ranges, new_writers);
+        let written = self.written.drain(..);
+        written.for_each(|page| PageRange::push(&mut ranges, page));
+        let pages = Arc::new(WrittenPages::new(time.clone(), ranges));
+        self.announced(self.me, (index, lamport), &pages, out);
         Some(pages)
     }
 
     /// Another node's interval has announced pages. The worker must be in a call that takes its
     /// token mutably, and its own interval must have ended.
     pub fn notice(&mut self, interval: &Interval, out: &mut Commands) {
-        let Some(pages) = interval.attached.pages() else {
-            return;
-        };
-        let mut new_writers = 0;
+        if let Some(pages) = interval.attached.pages() {
+            let of = (interval.index, interval.lamport);
+            self.announced(interval.node, of, pages, out);
+        }
+    }
+
+    fn announced(
+        &mut self,
+        node: NodeId,
+        (index, lamport): (IntervalIndex, u64),
+        pages: &Arc<WrittenPages>,
+        out: &mut Commands,
+    ) {
+        let (me, mut new_writers) = (self.me, 0);
         for page in pages.ranges.iter().flat_map(|range| range.iter()) {
             let state = self.pages.get_or_default(page);
-            let was_valid = state.is_valid();
-            let before = state.writers.len();
-            let writer = state.writer(interval.node, &self.floor);
+            let (was_valid, before) = (state.is_valid(), state.writers.len());
+            let writer = state.writer(node, &self.floor);
             writer.known = Some(Known {
-                index: interval.index,
-                lamport: interval.lamport,
+                index,
+                lamport,
                 pages: Arc::clone(pages),
             });
-            let ahead = writer.is_ahead();
-            new_writers += state.writers.len() - before;
-            // Whole pages may bring changes before their notices. Even so, what is written from
-            // here on happens after them, and must not hide in a diff of an older interval.
-            if state.twin.is_some() {
-                state.make_diff(page, self.me, &self.floor, out);
-                self.memory.untwinned();
+            if node == me {
+                writer.applied = index;
             }
-            if was_valid && ahead {
+            new_writers += state.writers.len() - before;
+            match &mut state.twin {
+                Some(twin) if node == me => twin.lamport = Some(lamport),
+                // Whole pages may bring changes before their notices. Even so, what is written
+                // from here on happens after them, and must not hide in a diff of an older
+                // interval.
+                Some(_) => {
+                    state.make_diff(page, me, &self.floor, out);
+                    self.memory.untwinned();
+                }
+                None => {}
+            }
+            if was_valid && !state.is_valid() {
                 out.push(Command::Pages(PageCommand::Invalidate(page)));
             }
         }

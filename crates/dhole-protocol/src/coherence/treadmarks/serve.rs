@@ -3,9 +3,10 @@
 use dhole_model::{NodeId, PageId};
 use smallvec::SmallVec;
 
+use super::TreadMarks;
 use super::page::{Kept, Page};
-use super::{Question, TreadMarks};
 use crate::coherence::deferred::defer;
+use crate::coherence::pending_fetches::Asked;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::page_command::{Applied, DiffId, PageCommand, SentDiff, WantedDiffs};
@@ -149,14 +150,14 @@ impl TreadMarks {
         applied: &Applied,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let Some(question) = self.question(from, round, page)? else {
+        let Some(asked) = self.question(from, round, page)? else {
             return Ok(());
         };
-        if !question.wanted.is_empty() {
+        if *asked != [(from, None)] {
             let what = "a page where diffs were asked for";
             return Err(ProtocolError::BadMessage { from, what });
         }
-        self.answered(round);
+        self.fetches.answered(from);
         let state = self.pages.get_or_default(page);
         for &(node, index) in applied.iter().filter(|(node, _)| *node != self.me) {
             let writer = state.writer(node, &self.floor);
@@ -165,7 +166,8 @@ impl TreadMarks {
         }
         state.here = true;
         out.push(Command::Pages(PageCommand::Install(page)));
-        self.go_on(out)
+        self.go_on(out);
+        Ok(())
     }
 
     /// Takes diffs, if the worker still waits for them.
@@ -177,7 +179,7 @@ impl TreadMarks {
         diffs: &[SentDiff],
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let Some(question) = self.question(from, round, page)? else {
+        let Some(asked) = self.question(from, round, page)? else {
             return Ok(());
         };
         let within = |diff: &SentDiff| {
@@ -188,14 +190,14 @@ impl TreadMarks {
             got.iter().any(fits)
         };
         let own = |got: &WantedDiffs| got.node == from;
-        let sound = got.iter().all(|got| question.wanted.contains(got))
+        let sound = got.iter().all(|got| asked.contains(&(from, Some(*got))))
             && got.iter().any(own)
             && diffs.iter().all(within);
         if !sound {
             let what = "diffs that were not asked for, or not the sender's own";
             return Err(ProtocolError::BadMessage { from, what });
         }
-        self.answered(round);
+        self.fetches.answered(from);
         let state = self.pages.get_or_default(page);
         for &diff in diffs {
             let DiffId { node, index, .. } = diff.id;
@@ -212,31 +214,23 @@ impl TreadMarks {
         for got in got {
             state.writer(got.node, &self.floor).fetched = got.up_to;
         }
-        self.go_on(out)
+        self.go_on(out);
+        Ok(())
     }
 
-    /// The question of this number, if it is open.
+    /// What the question of this number asks for, if it is open.
     fn question(
         &self,
         from: NodeId,
         round: u32,
         page: PageId,
-    ) -> Result<Option<&Question>, ProtocolError> {
-        let Some(fault) = &self.fault else {
-            return Ok(None);
-        };
-        let found = fault.open.iter().find(|open| open.round == round);
-        if found.is_some_and(|open| open.to != from || fault.page != page) {
-            let what = "an answer to another node's question for pages";
+    ) -> Result<Option<Asked<'_, Option<WantedDiffs>>>, ProtocolError> {
+        let asked = self.fetches.question(from, round)?;
+        if asked.is_some() && self.fault.is_some_and(|fault| fault.page != page) {
+            let what = "an answer about a page that was not asked for";
             return Err(ProtocolError::BadMessage { from, what });
         }
-        Ok(found)
-    }
-
-    fn answered(&mut self, round: u32) {
-        if let Some(fault) = &mut self.fault {
-            fault.open.retain(|open| open.round != round);
-        }
+        Ok(asked)
     }
 }
 
