@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::Protocols;
 use crate::array_event::UnreadElements;
 use crate::coherence::deferred::defer;
+use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
 use crate::coherence::region::{Table, push_region};
@@ -49,14 +50,14 @@ impl Protocols {
             coherence,
         } in misses
         {
-            let object = self.objects.get_mut(oid);
-            let coherence = *object.coherence.get_or_insert(coherence);
-            if let Coherence::Member(member) = coherence {
-                of_members.push((member, oid, creator));
-                continue;
-            }
-            let zero_ok = zero_ok && !object.had_home && coherence != Coherence::Home;
-            self.miss(oid, creator, zero_ok, fx.commands());
+            self.miss(oid, creator, fx.commands(), |object| {
+                let coherence = *object.coherence.get_or_insert(coherence);
+                if let Coherence::Member(member) = coherence {
+                    of_members.push((member, oid, creator));
+                    return None;
+                }
+                Some(zero_ok && !object.had_home && coherence != Coherence::Home)
+            });
         }
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
         self.ask::<Oid>(fx);
@@ -83,7 +84,8 @@ impl Protocols {
         self.arrays.home.asks();
         for miss in misses {
             let (elements, may_be_zero) = self.arrays.table.missed(miss);
-            self.miss(elements, miss.creator, miss.zero_ok && may_be_zero, out);
+            let zero_ok = miss.zero_ok && may_be_zero;
+            self.miss(elements, miss.creator, out, |_| Some(zero_ok));
         }
         self.ask::<Elements>(out);
         self.brought(out);
@@ -91,8 +93,15 @@ impl Protocols {
     }
 
     /// The worker misses a region: takes what was pushed, fills with zeros what nobody has written,
-    /// and adds the rest of what is not valid to the round.
-    fn miss<R: HasParts>(&mut self, region: R, creator: NodeId, zero_ok: bool, out: &mut Commands) {
+    /// and adds the rest of what is not valid to the round. `zero_ok` says of each part whether
+    /// zeros are as good; nothing where it is not fetched.
+    fn miss<R: HasParts>(
+        &mut self,
+        region: R,
+        creator: NodeId,
+        out: &mut Commands,
+        mut zero_ok: impl FnMut(&mut ObjectState) -> Option<bool>,
+    ) {
         self.take_pushed(region, creator, out);
         let me = self.me;
         let Parts {
@@ -101,9 +110,9 @@ impl Protocols {
         let before = fetching.fetches.wanted();
         table.update(region, |part, state| {
             let need = state.known(creator);
-            if state.is_valid() {
+            let Some(zero_ok) = zero_ok(state).filter(|_| !state.is_valid()) else {
                 return;
-            }
+            };
             if need.lamport == 0 && zero_ok {
                 state.hold(need);
                 out.push(R::command(RegionCommand::ZeroFill(part)));
