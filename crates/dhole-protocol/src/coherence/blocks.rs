@@ -76,6 +76,11 @@ impl Kept {
         self.elements.count > 0
     }
 
+    /// Whether a unit is among them.
+    pub fn has(&self, unit: Unit) -> bool {
+        matches!(unit, Unit::Block(block) if block.meets(self.elements))
+    }
+
     /// Whether a command would take some of them away.
     pub fn loses(&self, command: &Command) -> bool {
         match command {

@@ -63,6 +63,13 @@ pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// Node `me` of a cluster of `nodes`, before anything has happened.
     fn new(me: NodeId, nodes: usize) -> Self;
 
+    /// The unit that a message is about, if the delivery takes away nothing of others. While a
+    /// call keeps blocks, the runtime copies this node's part of the protocol before each message
+    /// that is not known to be about another unit.
+    fn unit_of(_message: &Self::Message) -> Option<Oid> {
+        None
+    }
+
     /// The worker has allocated units here, and stored their first values: the only copies, which
     /// are readable and not writable.
     fn allocated(&mut self, units: OidRange, cx: &mut Context<'_, Self>);

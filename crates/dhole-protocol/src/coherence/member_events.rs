@@ -23,7 +23,7 @@ impl Protocols {
 
     fn member_event<R>(
         &mut self,
-        (member, from): (MemberId, NodeId),
+        (member, from, body): (MemberId, NodeId, &[u8]),
         worker: WorkerIs,
         out: &mut Commands,
         event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> Result<R, &'static str>,
@@ -34,6 +34,7 @@ impl Protocols {
             nodes: self.intervals.time().nodes(),
             worker,
             from,
+            body,
             objects: &self.objects,
             blocks: &self.blocks,
             writes: self.members.writes,
@@ -50,7 +51,9 @@ impl Protocols {
         event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> R,
     ) -> R {
         let me = self.me;
-        let taken = self.member_event((member, me), worker, out, |it, turn| Ok(event(it, turn)));
+        let taken = self.member_event((member, me, &[]), worker, out, |it, turn| {
+            Ok(event(it, turn))
+        });
         match taken {
             Ok(taken) => taken,
             Err(what) => unreachable!("an event of this node has happened: {what}"),
@@ -116,7 +119,7 @@ impl Protocols {
     ) -> Result<(), ProtocolError> {
         self.members.check_room(from)?;
         let waited = self.members.waited();
-        let taken = self.member_event((member, from), worker, out, |it, turn| {
+        let taken = self.member_event((member, from, &body), worker, out, |it, turn| {
             it.deliver(from, &body, turn)
         });
         taken.map_err(|what| ProtocolError::BadMessage { from, what })?;

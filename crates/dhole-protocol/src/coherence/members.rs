@@ -119,6 +119,10 @@ impl Members {
             .filter(|kept| kept.is_some() && around.from != around.me);
         let blocks = around.blocks;
         let part = self.part(member, around.me, around.nodes);
+        let kept = kept.filter(|kept| {
+            let about = part.unit_of(around.body);
+            about.is_none_or(|unit| kept.has(blocks.unit(unit)))
+        });
         let before = kept.map(|_| part.boxed());
         let mut said = Said::default();
         let turn = Turn {

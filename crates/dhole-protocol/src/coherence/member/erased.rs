@@ -43,6 +43,7 @@ pub(crate) trait AnyMember: Debug + Send + Sync {
     fn notice(&mut self, version: Version) -> Option<Result<Vec<u8>, String>>;
     fn noticed(&mut self, version: Version, notice: &[u8], turn: Turn<'_>);
     fn after_acquire(&mut self, turn: Turn<'_>);
+    fn unit_of(&self, body: &[u8]) -> Option<Oid>;
     fn deliver(&mut self, from: NodeId, body: &[u8], turn: Turn<'_>) -> Result<(), &'static str>;
     fn adopt(&mut self, unit: Oid, holder: NodeId, turn: Turn<'_>);
     fn give_up(&mut self, unit: Oid, creator: NodeId, turn: Turn<'_>) -> NodeId;
@@ -103,6 +104,10 @@ impl<P: CoherenceProtocol> AnyMember for Erased<P> {
 
     fn after_acquire(&mut self, turn: Turn<'_>) {
         self.0.after_acquire(&mut Context::new(turn));
+    }
+
+    fn unit_of(&self, body: &[u8]) -> Option<Oid> {
+        P::unit_of(&decode(body)?)
     }
 
     fn deliver(&mut self, from: NodeId, body: &[u8], turn: Turn<'_>) -> Result<(), &'static str> {

@@ -19,6 +19,8 @@ pub(crate) struct Around<'a> {
     pub worker: WorkerIs,
     /// Whose message it takes; this node itself where its worker does something.
     pub from: NodeId,
+    /// What that message is.
+    pub body: &'a [u8],
     pub objects: &'a ObjectTable,
     pub blocks: &'a BlockTable,
     /// The elements that the worker writes, if it does.
