@@ -263,6 +263,10 @@ impl State {
             Sight::LeftOut => sent(
                 |m| matches!(m, Message::FetchReply(FetchReply { sent, .. }) if sent.is_empty()),
             ),
+            Sight::WholePage => sent(|m| matches!(m, Message::PageReply { .. })),
+            Sight::Collection => {
+                sent(|m| matches!(m, Message::BarrierDepart { collect: true, .. }))
+            }
             Sight::Round => sent(|m| matches!(m, Message::BarrierRound(_))),
             Sight::RoundAhead => self.network.parcels().any(|parcel| match parcel.message {
                 Message::BarrierRound(BarrierRound { number, .. }) => {
@@ -454,7 +458,8 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
     }
     shows!(ReadThere ChangedThere Pushed FlushDeferred Outdated Deferred PreImageReply
         Invalidated Exclusive Overtaking Forwarded Deadlock Gone Race Probe Floor Compacted
-        Reduced AskedBeside LeftOut Round RoundAhead RoundOfNews Collective Early)
+        Reduced AskedBeside LeftOut Round RoundAhead RoundOfNews Collective Early WholePage
+        Collection)
 }
 
 /// The number of the collective whose value this brings.

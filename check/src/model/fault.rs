@@ -140,6 +140,10 @@ pub enum Sight {
     Collective,
     /// A value of a collective is in flight to a node that has not left the one before.
     Early,
+    /// A whole page is in flight.
+    WholePage,
+    /// A node is to leave a barrier at which diffs are collected.
+    Collection,
 }
 
 impl Sight {
@@ -171,6 +175,8 @@ impl Sight {
             Sight::RoundOfNews => "a node says in a round that there is news",
             Sight::Collective => "a value of a collective is on its way",
             Sight::Early => "a node runs ahead of another in collectives",
+            Sight::WholePage => "a whole page is sent",
+            Sight::Collection => "diffs are collected",
         }
     }
 }

@@ -136,6 +136,51 @@ impl Heap {
         Ok(())
     }
 
+    /// Zeros are the copy of a page that may not be read yet.
+    pub fn store_zero(&mut self, object: usize) -> Result<(), Fault> {
+        let zero = self.copies[object].is_none_or(|copy| copy.value == WriteId::INITIAL);
+        only(zero, Fault::Heap)?;
+        self.put(object, WriteId::INITIAL);
+        self.copy(object)?.readable = false;
+        Ok(())
+    }
+
+    /// Bytes that came, or a diff, replace what is here of a page that may not be read yet.
+    pub fn store(&mut self, object: usize, value: WriteId, at: Presence) -> Result<(), Fault> {
+        self.install(object, value, at)?;
+        self.copy(object)?.readable = false;
+        Ok(())
+    }
+
+    /// The page may be read.
+    pub fn make_readable(&mut self, object: usize) -> Result<(), Fault> {
+        self.copy(object)?.readable = true;
+        Ok(())
+    }
+
+    /// As [`make_writable`](Heap::make_writable), of a page that has a twin.
+    pub fn make_twinned_writable(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        let twin = self.gather_pre_image(object)?;
+        self.make_writable(object, true, at)?;
+        self.copy(object)?.pre_image = Some(twin);
+        Ok(())
+    }
+
+    /// Makes a page read-only. Its twin stays where `keeps_twin` says so.
+    pub fn protect(&mut self, object: usize, keeps_twin: bool) -> Result<(), Fault> {
+        let copy = self.copy(object)?;
+        copy.writable = false;
+        copy.pre_image = copy.pre_image.filter(|_| keeps_twin);
+        Ok(())
+    }
+
+    /// Forgets the copy of a page that may not be read.
+    pub fn drop_copy(&mut self, object: usize) -> Result<(), Fault> {
+        only(self.readable(object).is_none(), Fault::Heap)?;
+        self.copies[object] = None;
+        Ok(())
+    }
+
     /// Keeps a pushed value aside, or drops the one that is kept.
     pub fn keep(&mut self, object: usize, value: Option<WriteId>) {
         self.kept[object] = value;

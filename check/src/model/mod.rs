@@ -13,9 +13,9 @@
 //! Objects with operations ([`Op::Call`]) use the state machines of live nodes too. Multicasts have
 //! one order, which each node follows at its own pace.
 //!
-//! Five models stand by themselves: pages under TreadMarks ([`pages`]), totally ordered groups
-//! ([`groups`]), raw memory ([`memory`]), minipages that nodes write together ([`release`]), and
-//! threads that wait for each other ([`threads`]).
+//! Four models stand by themselves: totally ordered groups ([`groups`]), raw memory ([`memory`]),
+//! minipages that nodes write together ([`release`]), and threads that wait for each other
+//! ([`threads`]).
 //!
 //! The checks must catch each [`Bug`](crate::Bug) that is planted in messages or commands. A
 //! checker that finds nothing has to show that it would.
@@ -36,7 +36,7 @@ mod minipages;
 mod network;
 mod node;
 mod order;
-pub mod pages;
+mod pages;
 mod program;
 pub mod programs;
 pub mod random;

@@ -1,10 +1,11 @@
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
-    Along, BarrierId, Command, Commands, Event, Follow, Freed, Message, Protocol, ProtocolError,
-    RegionCommand, Sent, SentList, Unit, WorkerIs,
+    Along, BarrierId, Command, Commands, DiffId, Event, Follow, Freed, Message, Protocol,
+    ProtocolError, RegionCommand, Sent, SentList, Unit, WorkerIs,
 };
 
 use crate::model::calls::Calls;
@@ -79,8 +80,13 @@ pub struct Node {
     pub held: Vec<(NodeId, bool, Vec<WriteId>)>,
     /// Messages of members that are taken again at the worker's next call.
     pub again: Vec<(NodeId, Message, Vec<WriteId>)>,
-    /// In a collective, once it has what it waits for first: whether it has sent its value up.
+    /// In a collective, once it has what it waits for first: whether it has sent its value up. Or
+    /// it meets the others to collect diffs.
     pub collecting: Option<bool>,
+    /// Diffs of pages.
+    pub diffs: BTreeMap<DiffId, Vec<WriteId>>,
+    /// Its memory for diffs was full when it arrived at a barrier.
+    pub full: bool,
     /// Its part in keeping counters.
     pub calls: Calls,
     /// What it publishes of each shared object.
@@ -127,6 +133,10 @@ impl Node {
             true => protocol.publishing(program.exclusive_after),
             false => protocol,
         };
+        let protocol = match program.is_paged() {
+            true => protocol.paging(0..program.pages()),
+            false => protocol,
+        };
         let mut node = Node {
             me,
             protocol: match program.writes {
@@ -142,6 +152,8 @@ impl Node {
             held: Vec::new(),
             again: Vec::new(),
             collecting: None,
+            diffs: BTreeMap::new(),
+            full: false,
             calls: Calls::new(me, program.nodes.len()),
             published: vec![Published::default(); program.objects.len()],
             seeing: None,
@@ -307,10 +319,9 @@ impl Node {
         let at = self.presence();
         match command {
             Command::Send { to, message } => self.send(to, message, vec![], false, around),
-            // Pages have a model of their own, and no program here allocates.
-            Command::Pages(_) | Command::HandOutIds { .. } | Command::TakeIds(_) => {
-                return Err(Fault::Heap);
-            }
+            // No program here allocates.
+            Command::HandOutIds { .. } | Command::TakeIds(_) => return Err(Fault::Heap),
+            Command::Pages(command) => self.carry_out_on_page(command, payload, around)?,
             Command::Objects(command) => self.carry_out_on(command, payload, around)?,
             Command::Array(command) => self.carry_out_on(command, payload, around)?,
             Command::InstallAlong(sent) => {

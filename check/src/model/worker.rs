@@ -9,7 +9,7 @@ use crate::model::program::{creator, lock_id};
 use crate::model::{
     Fault, Node, Objects, Op, Part, Phase, Presence, Program, Wait, WriteId, Writes,
 };
-use crate::model::{elements, waiting};
+use crate::model::{elements, pages, waiting};
 
 impl Node {
     /// The computing worker does the next thing: an access that finds what it needs, or the
@@ -104,6 +104,7 @@ impl Node {
                 }),
             ),
             Some(Op::Barrier) => {
+                self.full = self.protocol.is_full_of_pages();
                 let event = Event::Arrive { once: false, site };
                 (wait_at(BarrierId::Program(self.passed)), Some(event))
             }
@@ -290,6 +291,12 @@ impl Node {
         if self.phase == Phase::Flushed {
             return self.compute(around);
         }
+        if let Some(pages) = self.protocol.pages_to_validate() {
+            return self.collect_diffs(&pages, around);
+        }
+        if self.full {
+            return Err((Fault::Heap, "it goes on, and its memory was full".into()));
+        }
         match self.next(around.program) {
             Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => {
                 let wait = self.waits_to_write(object, around.program);
@@ -429,7 +436,7 @@ impl Node {
     }
 
     /// The place of the next operation in the node's program.
-    fn site(&self) -> CallSite {
+    pub(crate) fn site(&self) -> CallSite {
         CallSite {
             file: "model",
             line: self.done as u32 + 1,
@@ -448,12 +455,18 @@ pub(crate) fn unread(object: u8, program: &Program) -> Unread {
 }
 
 fn read_miss(object: u8, program: &Program) -> Event {
-    Event::ReadMiss(unread(object, program))
+    match program.is_paged() {
+        true => pages::read(object, program),
+        false => Event::ReadMiss(unread(object, program)),
+    }
 }
 
 fn write_fault(object: u8, site: CallSite, program: &Program) -> Event {
     let oid = program.oid(object);
-    Event::WriteFault { oid, site }
+    match program.is_paged() {
+        true => pages::write(object, program),
+        false => Event::WriteFault { oid, site },
+    }
 }
 
 pub(crate) fn allocated(oid: Oid, program: &Program) -> Event {

@@ -1,23 +1,20 @@
 //! TreadMarks: every run of small programs over pages.
 
 use conformance::Bug;
-use conformance::model::pages::PageOp::{Acquire, Barrier, Read, Release, Write};
-use conformance::model::pages::{COLLECTED, PageOp, PagesModel, WAITED, WHOLE_PAGE};
+use conformance::model::Op::{self, Acquire, Barrier, Read, Release, Write};
+use conformance::model::Sight::{Collection, Deferred, WholePage};
+use conformance::model::{Cluster, Program, Sight, explore};
 
 /// Diffs are not collected.
 const NEVER: u64 = u64::MAX;
 
-fn model(nodes: &[&[PageOp]], pages: usize, collect_from: u64) -> PagesModel {
-    PagesModel {
-        nodes: nodes.iter().map(|ops| ops.to_vec()).collect(),
-        pages,
-        collect_from,
-        bug: None,
-    }
+fn model(nodes: &[&[Op]], pages: usize, collect_from: u64) -> Program {
+    let nodes = nodes.iter().map(|ops| ops.to_vec()).collect();
+    Program::new("pages", nodes).on_pages(pages, collect_from)
 }
 
 /// Both write a word of one page, meet, and read both; twice.
-fn false_sharing() -> PagesModel {
+fn false_sharing() -> Program {
     let again = |mine, theirs| {
         let first = [Write(mine), Barrier, Read(theirs), Barrier];
         let then = [Write(mine), Barrier, Read(theirs), Read(mine)];
@@ -27,20 +24,20 @@ fn false_sharing() -> PagesModel {
 }
 
 /// A word goes round under a lock.
-fn migration(nodes: usize) -> PagesModel {
+fn migration(nodes: usize) -> Program {
     let turn = [Acquire(1), Read(0), Write(0), Release(1)];
     model(&vec![&turn[..]; nodes], 1, NEVER)
 }
 
 /// One writes a page again and again, and another asks for the diff at any time.
-fn rewriting() -> PagesModel {
+fn rewriting() -> Program {
     let writer = [Write(0), Barrier, Write(1), Barrier, Write(0), Barrier];
     let reader = [Barrier, Read(0), Barrier, Read(1), Barrier, Read(0)];
     model(&[&writer, &reader], 1, NEVER)
 }
 
 /// Both write words of two pages; diffs are collected at each barrier.
-fn collecting() -> PagesModel {
+fn collecting() -> Program {
     let one = [
         Write(0),
         Barrier,
@@ -63,13 +60,13 @@ fn collecting() -> PagesModel {
 }
 
 /// One node fills its memory, which does not manage the barrier.
-fn full() -> PagesModel {
+fn full() -> Program {
     let one = [Barrier, Read(0), Barrier, Read(1)];
     let two = [Write(0), Barrier, Write(1), Barrier, Read(0)];
     model(&[&one, &two], 1, 4096)
 }
 
-fn three() -> PagesModel {
+fn three() -> Program {
     let one = [Write(0), Barrier, Read(1)];
     let two = [Write(1), Barrier, Read(0)];
     let three = [Barrier, Read(0), Read(1)];
@@ -77,7 +74,7 @@ fn three() -> PagesModel {
 }
 
 /// A whole page that comes before the notice of what is on it, and is written then and after.
-fn early() -> PagesModel {
+fn early() -> Program {
     let one = [Write(0), Barrier, Write(0), Barrier, Barrier];
     let two = [Barrier, Write(1), Barrier, Write(0), Barrier];
     let three = [Read(1), Barrier, Barrier, Barrier, Read(0)];
@@ -85,13 +82,8 @@ fn early() -> PagesModel {
 }
 
 #[track_caller]
-fn sound(model: PagesModel, shows: &[&str]) {
-    let found = model.explore();
-    assert!(found.fault.is_none(), "{}", found.fault.unwrap_or_default());
-    for shown in shows {
-        assert!(found.seen.contains(shown), "never seen: {shown}");
-    }
-    println!("{} states", found.states);
+fn sound(program: Program, shows: &[Sight]) {
+    explore(Cluster::new(program).showing(shows)).assert_sound();
 }
 
 #[test]
@@ -101,29 +93,29 @@ fn writers_of_one_page_lose_nothing() {
 
 #[test]
 fn a_page_that_goes_round_under_a_lock_is_never_old() {
-    sound(migration(2), &[WHOLE_PAGE]);
-    sound(migration(3), &[WHOLE_PAGE]);
+    sound(migration(2), &[WholePage]);
+    sound(migration(3), &[WholePage]);
 }
 
 #[test]
 fn a_page_that_is_written_again_before_its_diff_is_asked_for_is_never_old() {
-    sound(rewriting(), &[WAITED]);
+    sound(rewriting(), &[Deferred]);
 }
 
 #[test]
 fn collections_lose_nothing() {
-    sound(collecting(), &[COLLECTED, WHOLE_PAGE]);
-    sound(full(), &[COLLECTED]);
+    sound(collecting(), &[Collection, WholePage]);
+    sound(full(), &[Collection]);
 }
 
 #[test]
 fn what_came_before_its_notice_is_not_written_under_an_older_name() {
-    sound(early(), &[WHOLE_PAGE]);
+    sound(early(), &[WholePage]);
 }
 
 #[test]
 fn a_third_node_reads_what_two_wrote() {
-    sound(three(), &[WHOLE_PAGE]);
+    sound(three(), &[WholePage]);
 }
 
 #[test]
@@ -135,14 +127,13 @@ fn what_is_planted_is_caught() {
         (Bug::HideInterval, migration(2)),
         (Bug::ReorderDiffs, reordered()),
     ] {
-        let bug = Some(bug);
-        let found = PagesModel { bug, ..model }.explore();
-        assert!(found.fault.is_some(), "{bug:?} is not caught");
+        let explored = explore(Cluster::new(model).with(bug));
+        assert!(!explored.faults.is_empty(), "{bug:?} is not caught");
     }
 }
 
 /// A node that has the page learns of two writes of one word at once.
-fn reordered() -> PagesModel {
+fn reordered() -> Program {
     let one = [Acquire(1), Write(0), Release(1), Barrier, Barrier];
     let two = [
         Read(1),
