@@ -5,7 +5,7 @@ use dhole::{
     Worker, Write,
 };
 
-use super::{fail, keeps_pages, succeed};
+use super::{fail, has_member, keeps_pages, succeed};
 use crate::Platform;
 
 /// Elements of `f64` in a block.
@@ -149,6 +149,9 @@ pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
         assert_eq!(digest.slice(w, ..), all);
         Ok(())
     });
+    if has_member(on) {
+        return;
+    }
     let overlaps = outcome
         .races
         .iter()
@@ -182,6 +185,9 @@ pub fn what_is_overwritten_whole_is_not_fetched(on: &dyn Platform) {
         );
         Ok(())
     });
+    if has_member(on) {
+        return;
+    }
     let writer = &outcome.counters[1];
     let fetched = match on.coherence() {
         // A home is asked for all that was read before, and so for what was overwritten.
@@ -325,6 +331,9 @@ pub fn a_slice_costs_two_messages_a_writer(on: &dyn Platform) {
         }
         Ok(())
     });
+    if has_member(on) {
+        return;
+    }
     let Counters {
         misses,
         fetch_rounds,
@@ -361,6 +370,9 @@ pub fn only_the_elements_written_are_fetched_again(on: &dyn Platform) {
         assert_eq!(read(w), 7.0);
         Ok(())
     });
+    if has_member(on) {
+        return;
+    }
     let reader = &outcome.counters[1];
     let counted = (reader.misses, reader.fetch_rounds);
     let bytes = reader.by_type["f64"].installed_bytes;
@@ -388,6 +400,9 @@ pub fn elements_that_one_node_alone_writes_cost_nothing(on: &dyn Platform) {
         assert_eq!(array.slice(w, ..).iter().sum::<u64>(), 20);
         Ok(())
     });
+    if has_member(on) {
+        return;
+    }
     if on.coherence() == Coherence::Home {
         let misses = outcome.counters.iter().map(|node| node.misses);
         let misses: Vec<_> = misses.collect();

@@ -5,7 +5,7 @@ use dhole::{Barriers, Counters, Lock, MessageKind, Own, Ref, Result, Share, Work
 
 use dhole_node::Outcome;
 
-use super::keeps_pages;
+use super::{has_member, keeps_pages};
 use crate::{ByMessage, Platform};
 
 /// What is counted are messages, so nothing is read in the memory of others.
@@ -164,7 +164,7 @@ pub fn objects_fetched_together_cost_two_messages_an_owner(on: &dyn Platform) {
 
 /// More objects than one message may ask for take one question after the other.
 pub fn many_objects_are_fetched_by_several_messages(on: &dyn Platform) {
-    if keeps_pages(on) {
+    if keeps_pages(on) || has_member(on) {
         return;
     }
     let outcome = succeed(on, 2, |w| {

@@ -41,6 +41,12 @@ fn keeps_pages(on: &dyn Platform) -> bool {
     on.coherence() == Coherence::TreadMarks
 }
 
+/// Whether a protocol that implements the trait of protocols keeps objects consistent: its messages
+/// are not counted as fetches, and no races are looked for.
+fn has_member(on: &dyn Platform) -> bool {
+    on.coherence().member().is_some()
+}
+
 /// Makes a test of every check, in a module of this name, for a platform.
 #[macro_export]
 macro_rules! suite {

@@ -51,3 +51,16 @@ conformance::suite!(
     simulated_vm,
     conformance::Detected(conformance::Simulated::default(), dhole::Detector::Vm)
 );
+conformance::suite!(
+    simulated_directory,
+    conformance::Under(conformance::Simulated::default(), crate::suite::directory())
+);
+conformance::suite!(
+    threads_directory,
+    conformance::Under(conformance::OnThreads, crate::suite::directory())
+);
+
+fn directory() -> dhole::Coherence {
+    use dhole_protocol::CoherenceProtocol;
+    dhole_protocol::built_in::Directory::coherence()
+}
