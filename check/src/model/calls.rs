@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
@@ -39,23 +40,48 @@ pub struct Calls {
     learnt: bool,
 }
 
-/// A value that is compared by its `Debug` text.
+/// A value that is compared by its `Debug` text, written once for all that share the value.
 #[derive(Clone, Debug)]
-struct Printed<T>(T);
+struct Printed<T>(Arc<(T, OnceLock<String>)>);
 
-impl<T: std::fmt::Debug> Hash for Printed<T> {
+impl<T: std::fmt::Debug + Clone> Printed<T> {
+    fn new(value: T) -> Printed<T> {
+        Printed(Arc::new((value, OnceLock::new())))
+    }
+
+    fn text(&self) -> &str {
+        let (value, text) = &*self.0;
+        text.get_or_init(|| format!("{value:?}"))
+    }
+
+    /// The value, to be changed: it is shared no longer.
+    fn change(&mut self) -> &mut T {
+        *self = Printed::new(self.0.0.clone());
+        let (value, _) = Arc::get_mut(&mut self.0).expect("it was just made");
+        value
+    }
+}
+
+impl<T> Deref for Printed<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0.0
+    }
+}
+
+impl<T: std::fmt::Debug + Clone> Hash for Printed<T> {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        format!("{:?}", self.0).hash(hasher);
+        self.text().hash(hasher);
     }
 }
 
-impl<T: std::fmt::Debug> PartialEq for Printed<T> {
+impl<T: std::fmt::Debug + Clone> PartialEq for Printed<T> {
     fn eq(&self, other: &Self) -> bool {
-        format!("{:?}", self.0) == format!("{:?}", other.0)
+        Arc::ptr_eq(&self.0, &other.0) || self.text() == other.text()
     }
 }
 
-impl<T: std::fmt::Debug> Eq for Printed<T> {}
+impl<T: std::fmt::Debug + Clone> Eq for Printed<T> {}
 
 /// The copies here: the value of each, and how many operations have written it.
 type Counters = BTreeMap<ObjectId, [u8; 2]>;
@@ -261,7 +287,7 @@ fn counter(number: u8, nodes: usize) -> ObjectId {
 /// Makes the counters of a program.
 pub(crate) fn make(nodes: &mut [Node], around: &mut Around<'_>) -> Result<(), Failed> {
     for strategy in around.program.counters.iter().copied() {
-        let machine = &mut nodes[0].calls.machine.0;
+        let machine = nodes[0].calls.machine.change();
         let (object, call) = (machine.new_object(), machine.new_call().number);
         let event = ObjectsEvent::Create {
             call,
@@ -294,7 +320,7 @@ pub(crate) fn make(nodes: &mut [Node], around: &mut Around<'_>) -> Result<(), Fa
 impl Calls {
     pub fn new(me: usize, nodes: usize) -> Calls {
         Calls {
-            machine: Printed(Machine::new(NodeId::at(me), nodes)),
+            machine: Printed::new(Machine::new(NodeId::at(me), nodes)),
             copies: Counters::new(),
             awaited: None,
             started: VecDeque::new(),
@@ -306,7 +332,7 @@ impl Calls {
 
     /// The multicasts after which a message that passes an order on may be used.
     pub fn order(&self) -> u64 {
-        self.after.max(self.machine.0.delivered())
+        self.after.max(self.machine.delivered())
     }
 
     /// A message was told after this.
@@ -316,7 +342,7 @@ impl Calls {
 
     /// Whether the worker has to wait for what was ordered before.
     pub fn is_behind(&self) -> bool {
-        self.machine.0.delivered() < self.after
+        self.machine.delivered() < self.after
     }
 }
 
@@ -352,7 +378,7 @@ impl Node {
             ran: Vec::new(),
         };
         let mut out = Vec::new();
-        let stepped = self.calls.machine.0.step(event, &mut host, &mut out);
+        let stepped = self.calls.machine.change().step(event, &mut host, &mut out);
         stepped.map_err(|refused| (Fault::Refused, refused.to_string()))?;
         let me = NodeId::at(self.me);
         executed(self.me, host.ran, around)?;
@@ -425,7 +451,7 @@ impl Node {
                 }
             }
             Op::Move(number, to) => {
-                let call = self.calls.machine.0.new_call().number;
+                let call = self.calls.machine.change().new_call().number;
                 self.calls.awaited = Some(call);
                 let object = counter(number, nodes);
                 self.awaits(object, around)?;
@@ -436,7 +462,7 @@ impl Node {
     }
 
     fn new_call(&mut self, object: ObjectId, what: Do, around: &mut Around<'_>) -> Call {
-        let id = self.calls.machine.0.new_call();
+        let id = self.calls.machine.change().new_call();
         let (operation, argument) = what.code();
         around.history.calls(self.me, id.number);
         Call {
@@ -459,7 +485,7 @@ impl Node {
 
     /// Whether an operation could be executed on the copy here, and was.
     fn is_done_here(&mut self, call: &Call, around: &mut Around<'_>) -> Result<bool, Failed> {
-        if !self.calls.machine.0.is_local(call.object, call.writes) {
+        if !self.calls.machine.is_local(call.object, call.writes) {
             return Ok(false);
         }
         let mut host = Hosting {
@@ -483,7 +509,7 @@ impl Node {
         around: &mut Around<'_>,
     ) -> Result<bool, Failed> {
         let object = counter(number, around.program.nodes.len());
-        let machine = &self.calls.machine.0;
+        let machine = &self.calls.machine;
         let quiet = !self.protocol.has_deferred() && !machine.is_acquire_due();
         if what.writes() || !quiet || !machine.is_local(object, false) {
             return Ok(false);
@@ -498,8 +524,9 @@ impl Node {
 
     /// The worker's call returns; before, it learns what operations told.
     pub(crate) fn learn(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
-        let machine = &mut self.calls.machine.0;
-        if !self.calls.learnt && machine.take_acquire_due() {
+        if !self.calls.learnt && self.calls.machine.is_acquire_due() {
+            let machine = self.calls.machine.change();
+            machine.take_acquire_due();
             self.calls.learnt = true;
             machine.forget_up_to(self.protocol.seen_by_all());
             let news = machine.unlearned(self.protocol.seen());

@@ -71,8 +71,9 @@ impl GroupFault {
     }
 }
 
+/// A message on its way.
 #[derive(Clone, PartialEq, Hash)]
-struct Parcel {
+pub struct Parcel {
     from: NodeId,
     to: NodeId,
     message: GroupMessage<u8>,
@@ -104,7 +105,7 @@ pub enum Happening {
     /// A member broadcasts.
     Broadcast(usize),
     /// The message at this place arrives.
-    Deliver(usize, String),
+    Deliver(usize, Sealed<Parcel>),
     /// A member crashes.
     Crash(usize),
     /// A survivor hears of the crash.
@@ -115,7 +116,10 @@ impl fmt::Debug for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Happening::Broadcast(node) => write!(f, "n{node} broadcasts"),
-            Happening::Deliver(_, words) => write!(f, "{words}"),
+            Happening::Deliver(_, parcel) => {
+                let Parcel { from, to, message } = &**parcel;
+                write!(f, "{from:?} -> {to:?}: {message:?}")
+            }
             Happening::Crash(node) => write!(f, "n{node} crashes"),
             Happening::Hear(node) => write!(f, "n{node} hears of the crash"),
         }
@@ -292,9 +296,7 @@ impl Model for Groups {
         for (place, parcel) in state.parcels.iter().enumerate() {
             let again = place > 0 && state.parcels[place - 1] == *parcel;
             if !again {
-                let Parcel { from, to, message } = &**parcel;
-                let words = format!("{from:?} -> {to:?}: {message:?}");
-                actions.push(Happening::Deliver(place, words));
+                actions.push(Happening::Deliver(place, parcel.clone()));
             }
         }
     }

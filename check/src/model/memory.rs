@@ -648,7 +648,7 @@ impl Model for MemoryModel {
         }
         for (at, node) in moment.nodes.iter().enumerate() {
             if let Some(command) = node.commands.front() {
-                actions.push(Happening::CarryOut(at, format!("{command:?}")));
+                actions.push(Happening::CarryOut(at, *command));
             }
             for (number, thread) in node.threads.iter().enumerate() {
                 let Some(op) = self.nodes[at][number].get(thread.done) else {
@@ -691,7 +691,7 @@ impl Model for MemoryModel {
         match action {
             Happening::Compute(at, thread, at_once) => step.compute(at, thread, at_once),
             Happening::CarryOut(at, _) => step.goes_on(at),
-            Happening::Deliver(place, _) => step.deliver(place),
+            Happening::Deliver(place, ..) => step.deliver(place),
         }
         if step.moment.fault.is_none() {
             step.moment.fault = self.at_rest(&step.moment);

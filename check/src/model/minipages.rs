@@ -54,12 +54,7 @@ impl<H: Clone + Eq + Hash> Parcels<H> {
         let again = |place: usize| place > 0 && self.0[place - 1] == self.0[place];
         let all = self.0.iter().enumerate();
         all.filter(move |(place, it)| takes(it.to.index()) && !again(*place))
-            .map(|(place, it)| {
-                let Parcel {
-                    from, to, message, ..
-                } = &**it;
-                Happening::Deliver(place, format!("{from:?} -> {to:?}: {message:?}"))
-            })
+            .map(|(place, it)| Happening::Deliver(place, it.from, it.to, it.message))
     }
 }
 
@@ -70,9 +65,9 @@ pub enum Happening {
     /// not.
     Compute(usize, usize, bool),
     /// A node carries out the next thing that its step does.
-    CarryOut(usize, String),
-    /// The message at this place arrives.
-    Deliver(usize, String),
+    CarryOut(usize, MemoryCommand),
+    /// The message at this place arrives, from one node at another.
+    Deliver(usize, NodeId, NodeId, MemoryMessage),
 }
 
 impl fmt::Debug for Happening {
@@ -82,8 +77,10 @@ impl fmt::Debug for Happening {
                 let how = if *at_once { " and accesses" } else { "" };
                 write!(f, "thread {thread} of n{node} goes on{how}")
             }
-            Happening::CarryOut(node, words) => write!(f, "n{node}: {words}"),
-            Happening::Deliver(_, words) => write!(f, "{words}"),
+            Happening::CarryOut(node, command) => write!(f, "n{node}: {command:?}"),
+            Happening::Deliver(_, from, to, message) => {
+                write!(f, "{from:?} -> {to:?}: {message:?}")
+            }
         }
     }
 }

@@ -251,11 +251,11 @@ impl Node {
         }
         let mut payload = payload.iter().copied();
         for command in commands {
-            let words = format!("{command:?} on node {}", self.me);
+            let told = command.clone();
             let carried_out = around.after_bug(command).map_or(Ok(()), |command| {
                 self.carry_out(command, &mut payload, around)
             });
-            carried_out.map_err(|fault| (fault, words))?;
+            carried_out.map_err(|fault| (fault, format!("{told:?} on node {}", self.me)))?;
         }
         let all = around.program.all();
         let objects = became.into_iter().flat_map(OidRange::iter);

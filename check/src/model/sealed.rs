@@ -1,6 +1,8 @@
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
+
+use rustc_hash::FxHasher;
 
 /// A part of a state that many states share, with its hash computed once.
 #[derive(Clone, Debug)]
@@ -9,7 +11,7 @@ pub struct Sealed<T>(Arc<(T, u64)>);
 impl<T: Hash> Sealed<T> {
     /// Seals a value.
     pub fn new(value: T) -> Sealed<T> {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FxHasher::default();
         value.hash(&mut hasher);
         let hash = hasher.finish();
         Sealed(Arc::new((value, hash)))

@@ -60,8 +60,9 @@ pub struct ThreadModel {
     pub bug: Option<ThreadBug>,
 }
 
+/// A message on its way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Parcel {
+pub struct Parcel {
     from: NodeId,
     to: NodeId,
     message: ThreadMessage,
@@ -121,7 +122,7 @@ pub enum Happening {
     /// A thread that waits looks for a deadlock.
     Suspect(usize, usize),
     /// The message at this place arrives.
-    Deliver(usize, String),
+    Deliver(usize, Sealed<Parcel>),
 }
 
 impl fmt::Debug for Happening {
@@ -131,7 +132,7 @@ impl fmt::Debug for Happening {
             Happening::Take(node, thread) => write!(f, "thread {thread} of n{node} takes its lock"),
             Happening::Flush(node, key) => write!(f, "n{node} flushes barrier {key}"),
             Happening::Suspect(node, thread) => write!(f, "thread {thread} of n{node} suspects"),
-            Happening::Deliver(_, words) => write!(f, "{words}"),
+            Happening::Deliver(_, parcel) => write!(f, "{:?}", **parcel),
         }
     }
 }
@@ -487,8 +488,7 @@ impl Model for ThreadModel {
         }
         for (place, parcel) in moment.parcels.iter().enumerate() {
             if place == 0 || moment.parcels[place - 1] != *parcel {
-                let words = format!("{parcel:?}");
-                actions.push(Happening::Deliver(place, words));
+                actions.push(Happening::Deliver(place, parcel.clone()));
             }
         }
     }

@@ -24,7 +24,7 @@ impl Model for ReleaseModel {
         }
         for (at, node) in moment.nodes.iter().enumerate() {
             if let Some(command) = node.commands.front() {
-                actions.push(Happening::CarryOut(at, format!("{command:?}")));
+                actions.push(Happening::CarryOut(at, *command));
             }
             // The machine takes one step after the other.
             let rests = node.commands.is_empty();
@@ -67,7 +67,7 @@ impl Model for ReleaseModel {
         match action {
             Happening::Compute(at, thread, at_once) => step.compute(at, thread, at_once),
             Happening::CarryOut(at, _) => step.goes_on(at),
-            Happening::Deliver(place, _) => step.deliver(place),
+            Happening::Deliver(place, ..) => step.deliver(place),
         }
         if step.moment.fault.is_none() {
             step.moment.fault = self.at_rest(&step.moment);
