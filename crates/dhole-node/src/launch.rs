@@ -63,17 +63,23 @@ pub fn keep_values<R: Send, O>(
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
     run: impl FnOnce(&Program<'_>) -> Result<(NodeId, O), RunError>,
 ) -> Result<(R, O), RunError> {
-    let values = Mutex::new(Vec::new());
+    let values = Mutex::new((Vec::new(), Vec::new()));
     let (first, outcome) = run(&|w: &mut Worker<'_>| {
         let value = program(w)?;
-        let kept = &mut *unpoisoned::lock(&values);
-        kept.push((w.node(), value));
+        let (nodes, kept) = &mut *unpoisoned::lock(&values);
+        nodes.push(w.node());
+        kept.push(value);
         Ok(w.node())
     })?;
     let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let value = values.into_iter().find(|(node, _)| *node == first);
-    let (_, value) = value.expect("a node that has ended well keeps its value");
-    Ok((value, outcome))
+    let (nodes, mut kept) = values;
+    Ok((kept.swap_remove(place_of(first, &nodes)), outcome))
+}
+
+/// The place of the node whose value counts.
+fn place_of(first: NodeId, nodes: &[NodeId]) -> usize {
+    let place = nodes.iter().position(|node| *node == first);
+    place.expect("a node that has ended well keeps its value")
 }
 
 /// As [`run_on`]; the outcome's value is the node whose value counts.

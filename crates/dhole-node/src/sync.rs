@@ -13,7 +13,18 @@ use crate::sync_error::SyncError;
 use crate::waits::Awaited;
 use crate::worker::Worker;
 
-impl Worker<'_> {
+/// Makes a value for all, and appends it, packed.
+pub(crate) type Make<'id, 'a> = dyn FnMut(&mut Worker<'id>, &mut Vec<u8>) -> Result<()> + 'a;
+
+fn bad_value(site: CallSite, what: &str) -> Error {
+    Error::program(format!("the value of once at {site}: {what}"))
+}
+
+fn another_type(expected: &str) -> String {
+    format!("node 0 made a value of another type than {expected}")
+}
+
+impl<'id> Worker<'id> {
     /// Waits until every node has reached this barrier. What any node wrote before it is visible
     /// to every node after it.
     ///
@@ -41,47 +52,48 @@ impl Worker<'_> {
     #[track_caller]
     pub fn once<T: Share + Copy>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let site = CallSite::caller();
-        self.only_the_program("once", site)?;
-        if self.link.survives() {
-            self.once_of_those_left(f, site)?;
-        } else {
-            if self.node().index() == 0 {
-                self.make_for_all(f, site)?;
-            }
-            self.arrive(true, site)?;
-        }
+        let mut f = Some(f);
+        self.once_packed(site, &mut |w, packed| {
+            let f = f.take().expect("a node makes the value once at most");
+            let value = f(w)?;
+            packed.extend_from_slice(&fingerprint::<T>());
+            dhole_heap::pack(&value, packed);
+            Ok(())
+        })?;
         let mut guard = self.link.node.monitor.lock();
         let (heap, state) = guard.split();
-        let bad = |what: String| Error::program(format!("the value of once at {site}: {what}"));
-        let Some(packed) = state.value.strip_prefix(&fingerprint::<T>()) else {
-            let expected = std::any::type_name::<T>();
-            return Err(bad(format!(
-                "node 0 made a value of another type than {expected}"
-            )));
+        let value = match state.value.strip_prefix(&fingerprint::<T>()) {
+            Some(packed) => heap.unpack::<T>(packed).map_err(|error| error.to_string()),
+            None => Err(another_type(std::any::type_name::<T>())),
         };
-        heap.unpack::<T>(packed)
-            .map_err(|error| bad(error.to_string()))
+        value.map_err(|what| bad_value(site, &what))
+    }
+
+    /// The part of [`once`](Worker::once) that is the same for every type.
+    fn once_packed(&mut self, site: CallSite, make: &mut Make<'id, '_>) -> Result<()> {
+        self.only_the_program("once", site)?;
+        if self.link.survives() {
+            return self.once_of_those_left(make, site);
+        }
+        if self.node().index() == 0 {
+            self.make_for_all(make, site)?;
+        }
+        Ok(self.arrive(true, site)?)
     }
 
     /// Makes a value for all, which is kept packed.
-    pub(crate) fn make_for_all<T: Share + Copy>(
-        &mut self,
-        f: impl FnOnce(&mut Self) -> Result<T>,
-        site: CallSite,
-    ) -> Result<()> {
+    pub(crate) fn make_for_all(&mut self, make: &mut Make<'id, '_>, site: CallSite) -> Result<()> {
         if let Some(outer) = self.link.in_once {
             let node = self.node();
             return Err(SyncError::OnceWithinOnce { node, site, outer }.into());
         }
         self.link.in_once = Some(site);
-        let made = catch_unwind(AssertUnwindSafe(|| f(self)));
-        self.link.in_once = None;
-        let value = made.unwrap_or_else(|panic| resume_unwind(panic))?;
-        let mut guard = self.link.node.monitor.lock();
-        let packed = &mut guard.split().1.value;
+        let mut packed = std::mem::take(&mut self.link.node.monitor.lock().split().1.value);
         packed.clear();
-        packed.extend_from_slice(&fingerprint::<T>());
-        dhole_heap::pack(&value, packed);
+        let made = catch_unwind(AssertUnwindSafe(|| make(self, &mut packed)));
+        self.link.in_once = None;
+        made.unwrap_or_else(|panic| resume_unwind(panic))?;
+        self.link.node.monitor.lock().split().1.value = packed;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use dhole_node::Worker;
 use dhole_protocol::memory::{HoldRefusal, VIEW_BITS};
 
 use crate::context::{self, MemoryWaitError};
+use crate::domain_holds::HeldPages;
 use crate::memory::Memory;
 use crate::number::SharedNumber;
 use crate::shared::{MemoryError, SharedRow, Use, gone, memory};
@@ -37,12 +38,24 @@ impl Wanted {
     }
 }
 
+/// Rows that are held, and the pages of the domain, which are dropped last: the other nodes of the
+/// domain have this memory too, and wait.
+struct AllHeld<'a> {
+    rows: Vec<Held<'a>>,
+    locked: Option<HeldPages<'a>>,
+}
+
 /// Holds rows in the order of their places, which all nodes have alike, and runs `f` meanwhile.
 pub(crate) fn holding<R>(
     memory: &Memory,
-    mut wanted: Vec<Wanted>,
+    wanted: Vec<Wanted>,
     f: impl FnOnce() -> R,
 ) -> Result<R, MemoryError> {
+    let _held = hold_all(memory, wanted)?;
+    Ok(context::run_holding(f))
+}
+
+fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, MemoryError> {
     wanted.sort_by_key(Wanted::offset);
     for (place, one) in wanted.iter().enumerate() {
         let end = one.offset() + one.bytes;
@@ -57,8 +70,10 @@ pub(crate) fn holding<R>(
         }
     }
     wanted.sort_by_key(|it| it.address);
-    // The other nodes of the domain have this memory too, and wait. Dropped last.
-    let mut _locked = None;
+    let mut held = AllHeld {
+        rows: Vec::new(),
+        locked: None,
+    };
     if let Some(holds) = &memory.domain_holds {
         if context::holds() {
             return Err(MemoryWaitError::Holds.into());
@@ -70,13 +85,13 @@ pub(crate) fn holding<R>(
             }
         }
         let ranges = wanted.iter().map(|it| (it.address, it.bytes, it.writes));
-        _locked = Some(holds.hold(ranges)?);
+        held.locked = Some(holds.hold(ranges)?);
         if !memory.arena.catches() {
-            return Ok(context::run_holding(f));
+            return Ok(held);
         }
     }
     // All that have been held are released, in the other order, where one cannot be.
-    let mut held: Vec<Held<'_>> = Vec::with_capacity(wanted.len());
+    held.rows.reserve(wanted.len());
     for Wanted {
         address,
         bytes,
@@ -92,13 +107,13 @@ pub(crate) fn holding<R>(
                 return Err(MemoryError::Foreign { at, len });
             }
         }
-        held.push(Held {
+        held.rows.push(Held {
             memory,
             address,
             writes,
         });
     }
-    Ok(context::run_holding(f))
+    Ok(held)
 }
 
 impl<N: SharedNumber> SharedRow<N> {

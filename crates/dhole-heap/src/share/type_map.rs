@@ -181,17 +181,29 @@ impl TypeInfo {
             );
         }
         dhole_registry::put::<Shared<T>>();
-        let id = TypeId::of::<T>();
-        let known = unpoisoned::read(&TYPES);
-        if let Some(info) = known.get(&id) {
-            return info;
-        }
-        drop(known);
-        let mut map = TypeMap::default();
-        T::describe(&mut map);
-        let info = map.finish::<T>();
+        TypeInfo::known(TypeRef::of::<T>().id).unwrap_or_else(|| {
+            let mut map = TypeMap::default();
+            T::describe(&mut map);
+            TypeInfo::keep(map.finish(Described {
+                name: std::any::type_name::<T>(),
+                size: size_of::<T>(),
+                align: align_of::<T>(),
+                type_id: TypeId::of::<T>(),
+                shipped: Shipped::of::<Shared<T>>(),
+            }))
+        })
+    }
+
+    /// What was [kept](TypeInfo::keep) of a type.
+    fn known(id: TypeId) -> Option<&'static TypeInfo> {
+        unpoisoned::read(&TYPES).get(&id).copied()
+    }
+
+    /// Keeps this, unless another thread has kept the same meanwhile.
+    fn keep(info: TypeInfo) -> &'static TypeInfo {
         let mut known = unpoisoned::write(&TYPES);
-        known.entry(id).or_insert_with(|| Box::leak(Box::new(info)))
+        let kept = known.entry(info.type_id);
+        kept.or_insert_with(|| Box::leak(Box::new(info)))
     }
 
     /// Whether every byte of a value is data.
@@ -239,6 +251,15 @@ pub struct Invalid {
     pub packed_offset: usize,
     /// What should be there.
     pub leaf: &'static str,
+}
+
+/// What the compiler says of a type.
+struct Described {
+    name: &'static str,
+    size: usize,
+    align: usize,
+    type_id: TypeId,
+    shipped: Option<Shipped>,
 }
 
 /// Collects the layout of a type from [`Share::describe`]. What is added lies at the offset of
@@ -418,10 +439,10 @@ impl TypeMap {
         }
     }
 
-    fn finish<T: Share>(self) -> TypeInfo {
+    fn finish(self, of: Described) -> TypeInfo {
         let data = joined(self.data);
         let end = data.last().map_or(0, |r| r.offset + r.bytes);
-        assert!(end <= size_of::<T>(), "a layout lies within its type");
+        assert!(end <= of.size, "a layout lies within its type");
         let starts: Vec<usize> = data
             .iter()
             .scan(0, |end, range| {
@@ -464,11 +485,11 @@ impl TypeMap {
         });
         TypeInfo {
             grains: grains.collect(),
-            name: std::any::type_name::<T>(),
-            size: size_of::<T>(),
-            align: align_of::<T>(),
-            type_id: TypeId::of::<T>(),
-            shipped: Shipped::of::<Shared<T>>().map(Shipped::place),
+            name: of.name,
+            size: of.size,
+            align: of.align,
+            type_id: of.type_id,
+            shipped: of.shipped.map(Shipped::place),
             packed_size: data.iter().map(|r| r.bytes).sum(),
             leaves: leaves.collect(),
             references: references.collect(),

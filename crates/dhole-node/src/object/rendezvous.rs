@@ -1,31 +1,30 @@
 //! Where all nodes meet, in a run that survives the loss of some: in an order with the operations.
 
-use dhole_heap::Share;
 use dhole_model::{CallSite, NodeId, WaitCause};
 use dhole_protocol::objects::{Bytes, ObjectsEvent, Outcome, Refusal, Rendezvous};
 use dhole_protocol::{Event, Operation};
 
 use super::invoke::Wanted;
 use crate::error::Result;
+use crate::sync::Make;
 use crate::sync_error::SyncError;
 use crate::waits::Awaited;
 use crate::worker::{Link, Worker};
 
-impl Worker<'_> {
+impl<'id> Worker<'id> {
     /// As [`once`](Worker::once): the first node that is left makes the value. If it is lost
     /// before it has told it, the next one does.
-    pub(crate) fn once_of_those_left<T: Share + Copy>(
+    pub(crate) fn once_of_those_left(
         &mut self,
-        f: impl FnOnce(&mut Self) -> Result<T>,
+        make: &mut Make<'id, '_>,
         site: CallSite,
     ) -> Result<()> {
-        let mut f = Some(f);
+        let mut has_made = false;
         loop {
             let mut value = None;
-            if self.link.maker() == self.node()
-                && let Some(f) = f.take()
-            {
-                self.make_for_all(f, site)?;
+            if self.link.maker() == self.node() && !has_made {
+                has_made = true;
+                self.make_for_all(make, site)?;
                 let mut guard = self.link.node.monitor.lock();
                 value = Some(Bytes::from(&guard.split().1.value[..]));
             }
