@@ -11,10 +11,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::fingerprint;
 use crate::sync_error::SyncError;
 use crate::waits::Awaited;
-use crate::worker::Worker;
-
-/// Makes a value for all, and appends it, packed.
-pub(crate) type Make<'id, 'a> = dyn FnMut(&mut Worker<'id>, &mut Vec<u8>) -> Result<()> + 'a;
+use crate::worker::{Make, Worker};
 
 fn bad_value(site: CallSite, what: &str) -> Error {
     Error::program(format!("the value of once at {site}: {what}"))

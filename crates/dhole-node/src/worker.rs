@@ -202,6 +202,10 @@ impl<'id> Worker<'id> {
     }
 }
 
+/// Makes a value for all, and appends it, packed.
+pub(crate) type Make<'id, 'a> =
+    dyn FnMut(&mut Worker<'id>, &mut Vec<u8>) -> crate::error::Result<()> + 'a;
+
 /// Why a call came back without what it was to bring.
 #[derive(Debug)]
 pub(crate) enum Failure {

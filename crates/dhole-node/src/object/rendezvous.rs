@@ -6,10 +6,9 @@ use dhole_protocol::{Event, Operation};
 
 use super::invoke::Wanted;
 use crate::error::Result;
-use crate::sync::Make;
 use crate::sync_error::SyncError;
 use crate::waits::Awaited;
-use crate::worker::{Link, Worker};
+use crate::worker::{Link, Make, Worker};
 
 impl<'id> Worker<'id> {
     /// As [`once`](Worker::once): the first node that is left makes the value. If it is lost
