@@ -9,15 +9,21 @@ use dhole::{Config, RunError};
 
 const PAGE: usize = 4096;
 
-/// Pages of zeros that no other test has.
+/// Pages of zeros that no other test has, between two without access: the system joins them to no
+/// others.
 fn pages(count: usize) -> Range<usize> {
-    // SAFETY: at an address of the system's choice.
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+    let bytes = (count + 2) * PAGE;
+    let writable = MprotectFlags::READ | MprotectFlags::WRITE;
+    // SAFETY: at an address of the system's choice; the pages lie within.
     let at = unsafe {
-        let (read, write) = (rustix::mm::ProtFlags::READ, rustix::mm::ProtFlags::WRITE);
-        let private = rustix::mm::MapFlags::PRIVATE;
-        rustix::mm::mmap_anonymous(std::ptr::null_mut(), count * PAGE, read | write, private)
+        let none = std::ptr::null_mut();
+        let all = mmap_anonymous(none, bytes, ProtFlags::empty(), MapFlags::PRIVATE);
+        let at = all.expect("pages").byte_add(PAGE);
+        mprotect(at, count * PAGE, writable).expect("pages to write");
+        at
     };
-    let start = at.expect("pages").expose_provenance();
+    let start = at.expose_provenance();
     start..start + count * PAGE
 }
 
