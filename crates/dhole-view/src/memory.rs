@@ -172,8 +172,6 @@ enum Faulted {
     Gone,
     /// It would wait within a closure that holds memory.
     Holds,
-    /// The system refuses what is needed.
-    Refused(ProtocolError),
 }
 
 impl NodeMemory {
@@ -487,17 +485,35 @@ impl Memory {
         &self,
         mut act: impl FnMut(&mut Millipage, &mut Effects<'_, '_>),
     ) -> Result<(), MemoryWaitError> {
-        let mut failed = None;
         // It does not wait.
         let none = WaitsFor::Page(u64::MAX);
-        let waited = context::wait(self.threads(), none, &mut |out| {
-            let mut effects = self.effects(&[], out);
-            act(&mut self.lock().machine, &mut effects);
-            failed = effects.failed.take();
+        self.steps(none, &mut |inside, effects| {
+            act(&mut inside.machine, effects);
             AnnexStep::Over
-        });
-        waited?;
-        failed.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
+        })
+    }
+
+    /// Takes a step, and another one whenever what it waits for may have come, until it is over.
+    /// All that threads do with memory goes by here, so no step goes on after it was refused.
+    ///
+    /// # Errors
+    /// [`MemoryWaitError`]: what the system or a check refuses in a step, say.
+    fn steps(
+        &self,
+        waits_for: WaitsFor,
+        step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> AnnexStep,
+    ) -> Result<(), MemoryWaitError> {
+        let mut refused = None;
+        context::wait(self.threads(), waits_for, &mut |out| {
+            let mut effects = self.effects(&[], out);
+            let next = step(&mut self.lock(), &mut effects);
+            refused = effects.failed.take();
+            match refused {
+                Some(_) => AnnexStep::Over,
+                None => next,
+            }
+        })?;
+        refused.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
     }
 
     /// Frees the minipage at an address, for all nodes; whether there was one.
@@ -505,13 +521,11 @@ impl Memory {
     /// # Errors
     /// As [`acts`](Memory::acts).
     pub fn free(&self, address: u64, site: CallSite) -> Result<bool, MemoryWaitError> {
-        let (mut asked, mut is_own, mut freed, mut failed) = (false, false, true, None);
+        let (mut asked, mut is_own, mut freed) = (false, false, true);
         let page = waits_for(address);
-        let waited = context::wait(self.threads(), page, &mut |out| {
-            let mut inside = self.lock();
+        self.steps(page, &mut |inside, effects| {
             let is_kept = inside.kept.iter().any(|kept| waits_for(kept.page) == page);
             let machine = &mut inside.machine;
-            let mut effects = self.effects(&[], out);
             effects.site = Some(site);
             loop {
                 // Another thread has asked for it before, and keeps it until its instruction is
@@ -524,27 +538,25 @@ impl Memory {
                     if state == RequestState::Waits {
                         return AnnexStep::Waits;
                     }
-                    machine.goes_on(address, &mut effects);
+                    machine.goes_on(address, effects);
                     freed = state != RequestState::Gone;
                     if is_own || !freed || effects.failed.is_some() {
-                        failed = effects.failed.take();
                         return AnnexStep::Over;
                     }
                 }
                 // What was asked for before on the same page comes first.
-                let accessed = machine.access(address, MemoryOperation::Free, true, &mut effects);
+                let accessed = machine.access(address, MemoryOperation::Free, true, effects);
                 (asked, is_own) = (true, accessed == Accessed::Asked);
                 if is_own && machine.asks_itself(address) {
                     let words = freed_by(self.node, site);
                     self.sites().asked_to_free(address, words.as_bytes());
                 }
             }
-        });
-        waited?;
-        if freed && failed.is_none() {
+        })?;
+        if freed {
             self.sites().freed(address, freed_by(self.node, site));
         }
-        failed.map_or(Ok(freed), |cause| Err(MemoryWaitError::Refused(cause)))
+        Ok(freed)
     }
 
     fn effects<'a, 'o>(
@@ -569,10 +581,12 @@ impl Memory {
     }
 
     /// A step of an access.
-    fn step(&self, access: &mut Access, out: &mut AnnexOutbox<'_>) -> AnnexStep {
-        let mut inside = self.lock();
-        let inside = &mut *inside;
-        let mut effects = self.effects(&[], out);
+    fn step(
+        &self,
+        access: &mut Access,
+        inside: &mut Inside,
+        effects: &mut Effects<'_, '_>,
+    ) -> AnnexStep {
         let Access {
             thread,
             address,
@@ -585,7 +599,7 @@ impl Memory {
             access.is_stuck = inside.faults_again(thread, access.instruction, page);
             // What lies before may stay while the thread waits, for whoever has what lies behind
             // and needs what lies before gives it up: so one of them goes on.
-            inside.gives_up_kept(thread, |kept| kept >= page, &mut effects);
+            inside.gives_up_kept(thread, |kept| kept >= page, effects);
         }
         // Another thread has got the page and keeps it until its instruction is over.
         let is_others = |kept: &Kept| kept.page == page && kept.thread != thread;
@@ -599,7 +613,7 @@ impl Memory {
         if !access.asked {
             let accessed = inside
                 .machine
-                .access(address, operation, !access.holds, &mut effects);
+                .access(address, operation, !access.holds, effects);
             is_dropped = accessed == Accessed::Dropped;
             if accessed != Accessed::Permitted {
                 access.asked = true;
@@ -623,7 +637,7 @@ impl Memory {
             access.faulted = Faulted::Holds;
             return AnnexStep::Over;
         }
-        if waits && effects.failed.is_none() {
+        if waits {
             inside.waits.insert(thread, (address, operation));
             access.waited = true;
             return AnnexStep::Waits;
@@ -637,12 +651,11 @@ impl Memory {
         if keeps && state == RequestState::Over {
             inside.kept.push(Kept { thread, page });
         } else if access.asked {
-            inside.machine.goes_on(address, &mut effects);
+            inside.machine.goes_on(address, effects);
         }
-        access.faulted = match (effects.failed.take(), state) {
-            (Some(cause), _) => Faulted::Refused(cause),
-            (None, RequestState::Gone) => Faulted::Gone,
-            (None, _) => Faulted::Again,
+        access.faulted = match state {
+            RequestState::Gone => Faulted::Gone,
+            _ => Faulted::Again,
         };
         AnnexStep::Over
     }
@@ -682,12 +695,13 @@ impl Faults for Memory {
         };
         let mut access = Access::new(address, operation, instruction);
         let page = waits_for(address);
-        let waited = context::wait(self.threads(), page, &mut |out| self.step(&mut access, out));
+        let waited = self.steps(page, &mut |inside, effects| {
+            self.step(&mut access, inside, effects)
+        });
         let cause = match waited.map(|()| access.faulted) {
             Ok(Faulted::Again) => return Ok(self.lock().keeps(access.thread)),
             Ok(Faulted::Gone) => MemoryAccessFailure::Gone,
             Ok(Faulted::Holds) => MemoryWaitError::Holds.into(),
-            Ok(Faulted::Refused(cause)) => MemoryWaitError::Refused(cause).into(),
             Err(cause) => cause.into(),
         };
         Err(self.refuses(place, writes, cause))
@@ -702,10 +716,8 @@ impl Faults for Memory {
     fn stepped(&self) {
         // It does not wait.
         let none = WaitsFor::Page(u64::MAX);
-        let waited = context::wait(self.threads(), none, &mut |out| {
-            let inside = &mut *self.lock();
-            let mut effects = self.effects(&[], out);
-            inside.gives_up_kept(context::own_number(), |_| true, &mut effects);
+        let waited = self.steps(none, &mut |inside, effects| {
+            inside.gives_up_kept(context::own_number(), |_| true, effects);
             AnnexStep::Over
         });
         context::must(

@@ -69,11 +69,10 @@ impl Memory {
             return Err(MemoryWaitError::Holds);
         }
         let (mut asked, mut answer) = (None, None);
-        context::wait(self.threads(), WaitsFor::AnyPage, &mut |out| {
-            let machine = &mut self.lock().machine;
-            let mut effects = self.effects(&[], out);
+        self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+            let machine = &mut inside.machine;
             effects.site = Some(site);
-            let asks = || machine.ask_to_allocate(shape, in_groups, &mut effects);
+            let asks = || machine.ask_to_allocate(shape, in_groups, effects);
             answer = match *asked.get_or_insert_with(asks) {
                 Ok(ticket) => machine.allocated(ticket),
                 Err(refused) => Some(Err(refused)),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dhole_node::{AnnexOutbox, AnnexStep};
+use dhole_node::AnnexStep;
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, Permission, RequestState};
 
 use super::{Effects, Inside, Memory};
@@ -58,72 +58,59 @@ impl Memory {
             opens,
         };
         while round.next.is_some() {
-            let mut failed = None;
-            context::wait(self.threads(), WaitsFor::AnyPage, &mut |out| {
-                let step = self.fetch_step(&mut round, out);
-                step.unwrap_or_else(|cause| {
-                    failed = Some(cause);
-                    AnnexStep::Over
-                })
+            self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+                fetch_step(&mut round, inside, effects)
             })?;
-            if let Some(cause) = failed {
-                return Err(cause);
-            }
             round.asked.clear();
             (round.answered, round.is_own) = (0, false);
         }
         Ok(())
     }
+}
 
-    fn fetch_step(
-        &self,
-        round: &mut Round<'_>,
-        out: &mut AnnexOutbox<'_>,
-    ) -> Result<AnnexStep, MemoryWaitError> {
-        let inside = &mut *self.lock();
-        let mut effects = self.effects(&[], out);
-        let is_first = round.asked.is_empty();
-        while is_first && let Some((address, bytes)) = round.next {
-            match inside.machine.fetch(address, bytes, &mut effects) {
-                Accessed::Permitted => {}
-                Accessed::Asked | Accessed::Joined => round.asked.push(address),
-                Accessed::Dropped if !round.asked.is_empty() => break,
-                // Those under way are prefetches, of whose answers nobody hears.
-                Accessed::Dropped => {
-                    let read = MemoryOperation::Read;
-                    inside.machine.access(address, read, true, &mut effects);
-                    round.asked.push(address);
-                    round.is_own = true;
-                    round.next = round.wanted.next();
-                    break;
-                }
+fn fetch_step(
+    round: &mut Round<'_>,
+    inside: &mut Inside,
+    effects: &mut Effects<'_, '_>,
+) -> AnnexStep {
+    let is_first = round.asked.is_empty();
+    while is_first && let Some((address, bytes)) = round.next {
+        match inside.machine.fetch(address, bytes, effects) {
+            Accessed::Permitted => {}
+            Accessed::Asked | Accessed::Joined => round.asked.push(address),
+            Accessed::Dropped if !round.asked.is_empty() => break,
+            // Those under way are prefetches, of whose answers nobody hears.
+            Accessed::Dropped => {
+                let read = MemoryOperation::Read;
+                inside.machine.access(address, read, true, effects);
+                round.asked.push(address);
+                round.is_own = true;
+                round.next = round.wanted.next();
+                break;
             }
-            round.next = round.wanted.next();
         }
-        if !round.asked.is_empty() && !round.counted {
-            round.counted = true;
-            effects.out.read_faults += 1;
-        }
-        let rest = &round.asked[round.answered..];
-        let is_over = |address: &&u64| inside.machine.state(**address) != RequestState::Waits;
-        round.answered += rest.iter().take_while(is_over).count();
-        if let Some(address) = round.asked.get(round.answered) {
-            let waits = (*address, MemoryOperation::Read);
-            inside.waits.insert(round.thread, waits);
-            return Ok(AnnexStep::Waits);
-        }
-        inside.waits.remove(&round.thread);
-        if let (true, Some(address)) = (round.is_own, round.asked.last()) {
-            inside.machine.goes_on(*address, &mut effects);
-        }
-        if round.opens {
-            open(inside, &round.asked, &mut effects);
-        }
-        match effects.failed.take() {
-            Some(cause) => Err(MemoryWaitError::Refused(cause)),
-            None => Ok(AnnexStep::Over),
-        }
+        round.next = round.wanted.next();
     }
+    if !round.asked.is_empty() && !round.counted {
+        round.counted = true;
+        effects.out.read_faults += 1;
+    }
+    let rest = &round.asked[round.answered..];
+    let is_over = |address: &&u64| inside.machine.state(**address) != RequestState::Waits;
+    round.answered += rest.iter().take_while(is_over).count();
+    if let Some(address) = round.asked.get(round.answered) {
+        let waits = (*address, MemoryOperation::Read);
+        inside.waits.insert(round.thread, waits);
+        return AnnexStep::Waits;
+    }
+    inside.waits.remove(&round.thread);
+    if let (true, Some(address)) = (round.is_own, round.asked.last()) {
+        inside.machine.goes_on(*address, effects);
+    }
+    if round.opens {
+        open(inside, &round.asked, effects);
+    }
+    AnnexStep::Over
 }
 
 /// Opens the minipages of a round of which the node has copies now: those that lie behind each

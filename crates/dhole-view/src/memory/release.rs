@@ -17,17 +17,15 @@ impl Memory {
         if !self.twins.owes() {
             return Ok(());
         }
-        let (mut flush, mut failed) = (MemoryFlush::default(), None);
+        let mut flush = MemoryFlush::default();
         let thread = context::own_number();
-        context::wait(self.threads(), WaitsFor::AnyPage, &mut |out| {
-            let Inside { machine, waits, .. } = &mut *self.lock();
-            let mut effects = self.effects(&[], out);
-            machine.flush(&mut flush, &mut effects);
-            failed = effects.failed.take();
+        self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+            let Inside { machine, waits, .. } = inside;
+            machine.flush(&mut flush, effects);
             if !machine.owes_flushes() {
                 self.twins.owes_nothing();
             }
-            match flush.first().filter(|_| failed.is_none()) {
+            match flush.first() {
                 Some(address) => {
                     waits.insert(thread, (address, MemoryOperation::Flush));
                     AnnexStep::Waits
@@ -37,8 +35,7 @@ impl Memory {
                     AnnexStep::Over
                 }
             }
-        })?;
-        failed.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
+        })
     }
 
     /// As [`flush`](Memory::flush), where the run ends if it cannot be.
