@@ -506,12 +506,14 @@ impl Memory {
         let mut refused = None;
         context::wait(self.threads(), waits_for, &mut |out| {
             let mut effects = self.effects(&[], out);
-            let next = step(&mut self.lock(), &mut effects);
+            let inside = &mut *self.lock();
+            let next = step(inside, &mut effects);
             refused = effects.failed.take();
-            match refused {
-                Some(_) => AnnexStep::Over,
-                None => next,
+            if refused.is_none() {
+                return next;
             }
+            inside.waits.remove(&context::own_number());
+            AnnexStep::Over
         })?;
         refused.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
     }
