@@ -236,7 +236,7 @@ fn what_went_wrong_once_goes_well() {
 
 #[test]
 #[ignore = "too long for every change: two minutes, and 1,500 seeds of the same run above; \
-            cargo test -p dhole-protocol --test group -- --ignored"]
+            cargo test -p dhole-group --test group -- --ignored"]
 fn so_they_do_for_ten_thousand_seeds() {
     sound(1_500..10_000);
 }

@@ -1,5 +1,6 @@
 //! Golden frames: one message of each kind and its bytes. Nodes of one run are of one build, so a
-//! layout may change; but only on purpose. Then `DHOLE_GOLDEN=write cargo test -p dhole-protocol`
+//! layout may change; but only on purpose. Then
+//! `DHOLE_GOLDEN=write cargo test -p dhole-protocol-tests`
 //! makes the list anew.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use dhole_wire::Wire;
 
 use crate::codec::{encoded, messages};
 
-const LIST: &str = "tests/events/golden.txt";
+const LIST: &str = "events/golden.txt";
 
 /// The message in one line.
 fn said(message: &Message) -> String {
