@@ -4,10 +4,11 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
-use dhole::{Config, Worker};
+use dhole::{Config, RunError, Worker};
 
+use crate::failure::{RUN_HAS_FAILED, cannot_access};
 use crate::heap::{BASES, VIEWS};
-use crate::{ending, exit, failure, globals, heap, signals, site, stacks, stray, threads};
+use crate::{ending, exit, globals, heap, signals, site, stacks, stray, threads};
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -62,10 +63,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
     if stacks::is_wanted() {
         memory = memory.with_alternate_stacks();
     }
-    on_failed_access(|error| {
-        ending::end_quietly();
-        failure::cannot_access(error);
-    });
+    on_failed_access(|error| cannot_access(error));
     let run = Config::nodes(1).memory(memory).run(|w| {
         let raw = RawMemory::of(w)?;
         // SAFETY: threads of the program run within `run_node` alone.
@@ -80,7 +78,13 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         Err(_) if ending::code().is_some() => ending::code().unwrap_or_default(),
         Err(error) => {
             eprintln!("error: {}", site::in_words(&error.to_string()));
-            1
+            match error {
+                RunError::Lost { .. } | RunError::Panicked { .. } | RunError::Failed { .. } => {
+                    RUN_HAS_FAILED
+                }
+                // It has not begun.
+                _ => 1,
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
-use dhole::memory::MemoryAccessError;
+use dhole::memory::threads::ThreadError;
+use dhole::memory::{CANNOT_ACCESS, MemoryAccessError, MemoryError};
 
 use crate::{ending, site};
 
@@ -55,34 +56,62 @@ pub(crate) fn is_telling() -> bool {
     TELLS.get()
 }
 
-/// An access of the program cannot be made. Where its words have places in the program's code, this
-/// ends the process with words that name those.
-pub(crate) fn cannot_access(error: &MemoryAccessError) {
-    let plain = error.to_string();
-    let words = site::in_words(&plain);
-    tell(&words);
-    if words == plain {
-        return;
-    }
-    let words = format!("error: {words}\n");
-    // SAFETY: the bytes are the string's; both calls are allowed in a handler.
-    unsafe {
-        libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
-        libc::_exit(dhole::memory::CANNOT_ACCESS)
-    }
+/// The exit code of a process whose run has failed, on whichever node: that of an access that
+/// cannot be made, for either may be the first to say so.
+pub(crate) const RUN_HAS_FAILED: c_int = CANNOT_ACCESS;
+
+/// An access of the program cannot be made.
+pub(crate) fn cannot_access(error: &MemoryAccessError) -> ! {
+    say(error);
+    // SAFETY: the call is allowed in a handler.
+    unsafe { libc::_exit(RUN_HAS_FAILED) }
 }
 
 /// A mistake of the program after which it cannot go on.
 pub(crate) fn fatal(why: &dyn Display) -> ! {
+    say(why);
+    // SAFETY: it takes nothing.
+    unsafe { libc::abort() }
+}
+
+/// Says why the process ends, unless the whole run ends at once.
+fn say(why: &dyn Display) {
     ending::end_quietly();
     let words = site::in_words(&why.to_string());
     tell(&words);
     let words = format!("error: {words}\n");
-    // SAFETY: the bytes are the string's.
-    unsafe {
-        libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
-        libc::abort()
+    // SAFETY: the bytes are the string's; the call is allowed in a handler.
+    unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
+}
+
+/// What a call could not do.
+pub(crate) trait Refused: Display {
+    /// Whether the run has failed, and not the call alone.
+    fn has_failed_run(&self) -> bool;
+}
+
+impl Refused for ThreadError {
+    fn has_failed_run(&self) -> bool {
+        ThreadError::has_failed_run(self)
     }
+}
+
+impl Refused for MemoryError {
+    fn has_failed_run(&self) -> bool {
+        MemoryError::has_failed_run(self)
+    }
+}
+
+/// The program cannot go on without what was being done: because of a mistake of its own, or
+/// because the run has failed.
+pub(crate) fn cannot(doing: &dyn Display, why: &dyn Refused) -> ! {
+    let words = format!("{doing}: {why}");
+    if !why.has_failed_run() {
+        fatal(&words);
+    }
+    say(&words);
+    // SAFETY: the call ends the process.
+    unsafe { libc::_exit(RUN_HAS_FAILED) }
 }
 
 /// What was refused last to this thread, in words; empty if nothing was. They are valid until the

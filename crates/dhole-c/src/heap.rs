@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole::memory::{MemoryError, RawMemory};
 
-use crate::failure::{fatal, refused, set_errno};
+use crate::failure::{cannot, fatal, refused, set_errno};
 use crate::site;
 
 /// Where the memory begins in all processes, the first best first: above what sanitisers use, and
@@ -277,6 +277,8 @@ fn allocate(bytes: usize, align: usize, caller: usize) -> Option<(*mut u8, bool)
     let all = front + wanted;
     let start = match room(*memory, all, align, (bytes, caller)) {
         Ok(start) => start,
+        // The node that has the table of all memory is lost, say.
+        Err(why) if why.has_failed_run() => cannot(&"allocating", &why),
         Err(why) => {
             refused(&why, libc::ENOMEM);
             return None;
@@ -543,7 +545,7 @@ pub unsafe extern "C" fn dh_free_from(block: *mut c_void, caller: usize) {
     if let Some((_, memory)) = memory().filter(|(_, memory)| memory.isolates()) {
         let (at, all) = (block.addr() - HEADER, bytes + HEADER);
         if let Err(why) = memory.free_at(at, all, site::of_block(caller)) {
-            fatal(&format!("freeing {block:p}{}: {why}", self::at(caller)));
+            cannot(&format!("freeing {block:p}{}", self::at(caller)), &why);
         }
         return;
     }

@@ -12,7 +12,7 @@ use dhole::memory::threads::ThreadError;
 use dhole::memory::threads::{self, ThreadId};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
-use crate::failure::{fatal, set_errno};
+use crate::failure::{cannot, fatal, set_errno};
 use crate::site;
 use crate::sync::{is_alone, key, must};
 use crate::threads::{Entry, next_node, start};
@@ -121,7 +121,7 @@ pub(crate) unsafe fn lock(mutex: *const c_void, caller: usize) -> c_int {
         Err(why) if is_alone(&why) => 0,
         // SAFETY: the caller's.
         Err(ThreadError::Sync(ThreadRefusal::Held(_))) => unsafe { lock_again(mutex, caller) },
-        Err(why) => fatal(&format!("locking {mutex:p} at {caller:#x}: {why}")),
+        Err(why) => cannot(&format!("locking {mutex:p} at {caller:#x}"), &why),
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn unlock(mutex: *const c_void) -> c_int {
         Ok(()) => 0,
         Err(why) if is_alone(&why) => 0,
         Err(ThreadError::Sync(ThreadRefusal::NotHeld(_))) => libc::EPERM,
-        Err(why) => fatal(&format!("unlocking {mutex:p}: {why}")),
+        Err(why) => cannot(&format!("unlocking {mutex:p}"), &why),
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) unsafe fn try_lock(mutex: *const c_void) -> c_int {
             _ => libc::EBUSY,
         },
         Err(why) if is_alone(&why) => 0,
-        Err(why) => fatal(&format!("trying to lock {mutex:p}: {why}")),
+        Err(why) => cannot(&format!("trying to lock {mutex:p}"), &why),
     }
 }
 
@@ -232,7 +232,7 @@ pub extern "C" fn dh_pthread_spin_trylock(lock: *mut c_void) -> c_int {
         Ok(true) => 0,
         Ok(false) => libc::EBUSY,
         Err(why) if is_alone(&why) => 0,
-        Err(why) => fatal(&format!("trying to lock {lock:p}: {why}")),
+        Err(why) => cannot(&format!("trying to lock {lock:p}"), &why),
     }
 }
 

@@ -10,7 +10,7 @@ use dhole::CallSite;
 use dhole::memory::sync;
 use dhole::memory::threads::ThreadError;
 
-use crate::failure::{fatal, refused};
+use crate::failure::{cannot, refused};
 use crate::heap;
 
 /// Files that the program names, each kept once.
@@ -54,7 +54,7 @@ pub(crate) fn key(at: *const c_void) -> u64 {
 fn code(done: Result<(), ThreadError>, doing: &str, at: *const c_void) -> c_int {
     match done {
         Ok(()) => 0,
-        Err(why @ ThreadError::Wait(_)) => fatal(&format!("{doing} {at:p}: {why}")),
+        Err(why @ ThreadError::Wait(_)) => cannot(&format!("{doing} {at:p}"), &why),
         Err(why) => {
             refused(&format!("{doing} {at:p}: {why}"), libc::EINVAL);
             -1
@@ -89,7 +89,7 @@ pub(crate) fn must<T: Alone>(
 ) -> T {
     match done {
         Err(why) if is_alone(&why) => T::ALONE,
-        done => done.unwrap_or_else(|why| fatal(&format!("{doing} {at:p}: {why}"))),
+        done => done.unwrap_or_else(|why| cannot(&format!("{doing} {at:p}"), &why)),
     }
 }
 

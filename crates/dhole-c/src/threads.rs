@@ -8,7 +8,7 @@ use dhole::memory::threads::{self, ThreadError, ThreadId};
 use dhole::{CallSite, NodeId, Worker};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
-use crate::failure::{fatal, refused};
+use crate::failure::{cannot, fatal, refused};
 use crate::{exit, stacks};
 
 /// What a thread of a program runs.
@@ -59,7 +59,13 @@ pub(crate) unsafe fn start(
 ) -> Result<ThreadId, ThreadError> {
     let entry = entry as *const () as usize as u64;
     let argument = argument.expose_provenance() as u64;
-    threads::start(NodeId::at(node), entry, argument)
+    let started = threads::start(NodeId::at(node), entry, argument);
+    if let Err(why) = &started
+        && why.has_failed_run()
+    {
+        cannot(&"starting a thread", why);
+    }
+    started
 }
 
 /// The node on which the next thread starts: all in turn, this one last.
@@ -132,7 +138,7 @@ pub(crate) unsafe fn join_at(thread: u64, value: *mut *mut c_void, site: CallSit
 }
 
 fn cannot_join(why: &ThreadError) -> ! {
-    fatal(&format!("joining a thread: {why}"))
+    cannot(&"joining a thread", why)
 }
 
 /// # Safety
@@ -160,7 +166,7 @@ pub unsafe extern "C-unwind" fn dh_create(entry: Option<Entry>, count: c_long) {
                 let mut created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
                 created.push(id);
             }
-            Err(why) => fatal(&format!("CREATE of {count}: {why}")),
+            Err(why) => cannot(&format!("CREATE of {count}"), &why),
         }
     }
     // SAFETY: as above.
@@ -174,7 +180,7 @@ pub extern "C" fn dh_wait_for_end() {
         let last = CREATED.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(id) = last else { return };
         if let Err(why) = threads::join(id) {
-            fatal(&format!("WAIT_FOR_END: {why}"));
+            cannot(&"WAIT_FOR_END", &why);
         }
     }
 }

@@ -288,9 +288,11 @@ impl<P: Port> Layer for FailureDetector<P> {
 
     #[cfg(not(loom))]
     fn failed(&self, how: &str) {
-        if let Some(launcher) = &self.launcher {
+        // What fails afterwards may follow from the first failure.
+        if let Some(launcher) = &self.launcher
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
             launcher.failed(how);
-            self.told.store(true, Ordering::Relaxed);
         }
     }
 

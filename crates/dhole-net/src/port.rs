@@ -139,7 +139,7 @@ pub trait Port: Send + Sync {
     fn missed(&self, _peer: NodeId, _how: &str) {}
 
     /// The program here fails by itself, in the words of `how`: the launcher of this process hears
-    /// it, before the other nodes do, which fail in consequence.
+    /// it, before the other nodes do, which fail in consequence. Of a run it hears the first.
     fn failed(&self, _how: &str) {}
 
     /// The program here begins a run: if it has [failed](Port::failed), it has taken that, and goes

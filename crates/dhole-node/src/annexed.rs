@@ -21,7 +21,8 @@ use crate::sync_error::RunEnded;
 const LOCKED_AT_MOST_NS: u64 = 1_000_000_000;
 
 /// A node, and what it has beside its objects.
-pub(crate) struct Annexed {
+pub(crate) struct Annexed<'a> {
+    pub machine: &'a dyn Machine,
     pub node: Node,
     pub annex: Option<Box<dyn Annex>>,
     pub takers: Takers,
@@ -50,7 +51,7 @@ impl State {
     }
 }
 
-impl Annexed {
+impl Annexed<'_> {
     /// Takes a message for the annex, without the node lock.
     fn take(
         &self,
@@ -80,6 +81,7 @@ impl Annexed {
                 if wakes { Wake::Yes } else { Wake::No }
             }
             Err(cause) => {
+                tell_launcher(self.machine, &cause.to_string());
                 state.abort(AbortReason::Failed(cause.to_string().into()), out);
                 state.end(Ended::Broken(cause));
                 drop(guard);
@@ -90,7 +92,14 @@ impl Annexed {
     }
 }
 
-impl Annexed {
+/// The node here fails: the launcher of its process hears that before the other nodes do.
+fn tell_launcher(machine: &dyn Machine, words: &str) {
+    if let Some(multiprocess) = machine.multiprocess() {
+        multiprocess.failed(words);
+    }
+}
+
+impl Annexed<'_> {
     /// Whether the run has ended for this node, by whatever came: threads beside its worker wait no
     /// longer then.
     fn has_ended(&self) -> bool {
@@ -98,7 +107,7 @@ impl Annexed {
     }
 }
 
-impl Receiver<Message> for Annexed {
+impl Receiver<Message> for Annexed<'_> {
     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let Some(annex) = &self.annex else {
             return self.node.deliver(envelope, out);
@@ -370,6 +379,7 @@ impl AnnexLink for NodeLink<'_> {
         let mut guard = self.node.monitor.lock();
         let state = guard.split().1;
         if state.ended().is_none() {
+            tell_launcher(self.machine, words);
             let reason = AbortReason::Failed(words.into());
             state.abort(reason.clone(), &mut out);
             let on = me;

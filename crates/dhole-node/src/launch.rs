@@ -139,7 +139,7 @@ pub fn run_nodes(
         None => vec![NO_TABLES.to_owned()],
     };
     let here = machine.multiprocess().map_or(nodes, |_| 1);
-    let all: Vec<Annexed> = (first..first + here)
+    let all: Vec<Annexed<'_>> = (first..first + here)
         .zip(annexes?)
         .map(|(id, annex)| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
@@ -152,6 +152,7 @@ pub fn run_nodes(
                 node.multicasts();
             }
             Annexed {
+                machine,
                 node,
                 annex,
                 takers: Takers::default(),
@@ -338,7 +339,7 @@ type Results = Vec<(NodeId, Result<NodeId, Failure>)>;
 /// What the nodes came to that are left, and those that are not.
 fn left(
     settings: &Settings,
-    all: &[Annexed],
+    all: &[Annexed<'_>],
     results: Vec<Option<Result<NodeId, Failure>>>,
 ) -> Result<(Results, Vec<LostNode>), RunError> {
     let gone = |result: &Option<_>| result.is_none();

@@ -75,6 +75,17 @@ impl Link {
     }
 }
 
+impl MemoryWaitError {
+    /// Whether the run has failed, or does because of this: it has ended, or a check or the system
+    /// refused a step. Otherwise the thread alone cannot wait.
+    pub fn has_failed_run(&self) -> bool {
+        matches!(
+            self,
+            MemoryWaitError::Wait(AnnexWaitError::Ended(_)) | MemoryWaitError::Refused(_)
+        )
+    }
+}
+
 thread_local! {
     static BODIES: RefCell<Vec<Body>> = const { RefCell::new(Vec::new()) };
     /// The body, where this thread runs one alone: then it is the one that calls.
@@ -305,9 +316,14 @@ pub(crate) fn must(of: NodeThreads<'_>, done: Result<(), MemoryWaitError>, doing
         eprintln!("error: {doing}: {cause}");
         std::process::abort();
     }
+    fail(of, &format!("{doing}: {cause}"));
+}
+
+/// The node fails, in these words, and the run ends.
+pub(crate) fn fail(of: NodeThreads<'_>, words: &str) {
     if let Some((link, _)) = link_of(of.memory) {
         // SAFETY: as in `wait`.
-        unsafe { link.with(|link| link.fail(&format!("{doing}: {cause}"))) };
+        unsafe { link.with(|link| link.fail(words)) };
     }
 }
 

@@ -515,7 +515,14 @@ impl Memory {
             inside.waits.remove(&context::own_number());
             AnnexStep::Over
         })?;
-        refused.map_or(Ok(()), |cause| Err(MemoryWaitError::Refused(cause)))
+        let Some(cause) = refused else {
+            return Ok(());
+        };
+        // The same whichever thread finds it, as where a message leads to it.
+        if matches!(cause, ProtocolError::MinipageOverflow { .. }) {
+            context::fail(self.threads(), &cause.to_string());
+        }
+        Err(MemoryWaitError::Refused(cause))
     }
 
     /// Frees the minipage at an address, for all nodes; whether there was one.

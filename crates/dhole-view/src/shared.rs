@@ -78,6 +78,13 @@ pub enum MemoryError {
 
 impl IntoError for MemoryError {}
 
+impl MemoryError {
+    /// Whether the run has failed, which no thread survives. Otherwise this call alone has.
+    pub fn has_failed_run(&self) -> bool {
+        matches!(self, MemoryError::Wait(cause) if cause.has_failed_run())
+    }
+}
+
 /// Nothing is allocated at an address.
 pub(crate) fn gone(memory: &Memory, at: u64) -> MemoryError {
     let allocation = memory.known(at);

@@ -32,4 +32,11 @@ pub enum ThreadError {
 
 dhole_model::debug_in_words!(ThreadError);
 
+impl ThreadError {
+    /// Whether the run has failed, which no thread survives. Otherwise this call alone has.
+    pub fn has_failed_run(&self) -> bool {
+        matches!(self, ThreadError::Wait(cause) if cause.has_failed_run())
+    }
+}
+
 impl IntoError for ThreadError {}

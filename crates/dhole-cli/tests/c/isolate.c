@@ -43,6 +43,30 @@ static void on_another_node(void (*what)(void))
     }
 }
 
+static pthread_barrier_t both;
+
+/* The second thread writes past the block's end; then all read it, at once. */
+static void *reads_after(void *number)
+{
+    if ((long)number == 1)
+        writes_past();
+    pthread_barrier_wait(&both);
+    (void)*(volatile char *)block;
+    pthread_barrier_wait(&both);
+    return NULL;
+}
+
+static void all_at_once(void)
+{
+    pthread_t threads[4];
+    long thread;
+    pthread_barrier_init(&both, NULL, 4);
+    for (thread = 0; thread < 4; thread++)
+        pthread_create(&threads[thread], NULL, reads_after, (void *)thread);
+    for (thread = 0; thread < 4; thread++)
+        pthread_join(threads[thread], NULL);
+}
+
 static long sum(const char *from, size_t bytes)
 {
     long all = 0;
@@ -59,6 +83,8 @@ int main(int count, char **words)
     if (!strcmp(what, "overflow")) {
         on_another_node(writes_past);
         printf("%d\n", block[0]);
+    } else if (!strcmp(what, "all")) {
+        all_at_once();
     } else if (!strcmp(what, "own")) {
         writes_past();
         free(block);
