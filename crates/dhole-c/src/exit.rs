@@ -92,6 +92,13 @@ fn has_threads() -> bool {
     })
 }
 
+/// The command hears which node's program has named the exit code, before others end with it.
+fn tell_launcher(code: c_int) {
+    if code != 0 && ending::code().is_none() {
+        let _no_node = threads::exits(code as u8);
+    }
+}
+
 /// Ends all processes with an exit code, whatever their threads do.
 fn end_run(code: c_int) -> ! {
     let argument = u64::from(code as u32);
@@ -135,6 +142,7 @@ pub(crate) fn run_main(main: impl FnOnce() -> c_int) -> c_int {
         end_process(code);
     }
     let code = run_at_exit(code);
+    tell_launcher(code);
     IS_MAIN.set(false);
     flush_output();
     if has_threads() {
@@ -174,6 +182,7 @@ pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
     let code = code & 0xff;
     let ends_already = is_child() || ending::code().is_some() || failure::is_telling();
     if ends_already || threads::node().is_err() {
+        tell_launcher(code);
         end_process(code);
     }
     if IS_MAIN.get() {
@@ -183,6 +192,7 @@ pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
     let code = at_exit
         .and_then(threads::join)
         .map_or(code, |code| code as c_int);
+    tell_launcher(code);
     end_run(code)
 }
 

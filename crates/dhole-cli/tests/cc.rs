@@ -234,6 +234,8 @@ fn exit_ends_the_run_with_its_code_after_what_runs_at_exit() {
         let output = run(shared(), processes, &["exit", "4"]);
         assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
         assert_eq!(text(&output.stdout), "at exit 5\n");
+        let said = "dhole: the program on node 0 exited with 3\n";
+        assert_eq!(text(&output.stderr), said);
     }
 }
 

@@ -493,6 +493,10 @@ impl Multiprocess for Processes {
         self.port.failed(words);
     }
 
+    fn exits(&self, code: u8) {
+        self.port.exits(code);
+    }
+
     fn abandon(&self, why: &str) {
         self.tell_all_to_end(why);
     }

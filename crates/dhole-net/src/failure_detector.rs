@@ -297,6 +297,13 @@ impl<P: Port> Layer for FailureDetector<P> {
     }
 
     #[cfg(not(loom))]
+    fn exits(&self, code: u8) {
+        if let Some(launcher) = &self.launcher {
+            launcher.exits(code);
+        }
+    }
+
+    #[cfg(not(loom))]
     fn ends(&self) {
         if let Some(launcher) = &self.launcher {
             launcher.over();

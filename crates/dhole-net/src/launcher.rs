@@ -7,6 +7,7 @@
 //! | `joined` | it is connected with all |
 //! | `lost N HOW` | node `N` is lost |
 //! | `failed HOW` | it fails by itself, and not because another node has failed |
+//! | `exits CODE` | its program ends the run with this exit code, on all nodes |
 //! | `over` | its run has ended well |
 //! | `goes on` | its program begins another run, after one that has ended, or a failure |
 //! | `survives` | the run that its program begins goes on if other nodes are lost |
@@ -65,6 +66,11 @@ impl Launcher {
     /// of what follows.
     pub fn failed(&self, how: &str) {
         self.say(&format!("failed {}\n", one_line(how)));
+    }
+
+    /// The program of this process ends the run with an exit code, before the others hear of it.
+    pub fn exits(&self, code: u8) {
+        self.say(&format!("exits {code}\n"));
     }
 
     /// The run of this process has ended well.

@@ -102,6 +102,10 @@ pub trait Layer: Send + Sync {
         self.inner().failed(how);
     }
 
+    fn exits(&self, code: u8) {
+        self.inner().exits(code);
+    }
+
     fn begins(&self, survives: bool) {
         self.inner().begins(survives);
     }
@@ -206,6 +210,10 @@ impl<L: Layer> Port for L {
 
     fn failed(&self, how: &str) {
         Layer::failed(self, how);
+    }
+
+    fn exits(&self, code: u8) {
+        Layer::exits(self, code);
     }
 
     fn begins(&self, survives: bool) {

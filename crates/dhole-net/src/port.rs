@@ -142,6 +142,10 @@ pub trait Port: Send + Sync {
     /// it, before the other nodes do, which fail in consequence. Of a run it hears the first.
     fn failed(&self, _how: &str) {}
 
+    /// The program here ends the run with an exit code, which is the program's own word and no
+    /// failure: the launcher of this process hears it, before the other nodes do.
+    fn exits(&self, _code: u8) {}
+
     /// The program here begins a run: if it has [failed](Port::failed), it has taken that, and goes
     /// on. The launcher of this process hears that, and whether the run `survives` the loss of
     /// nodes.

@@ -264,6 +264,10 @@ pub trait AnnexLink: Sync {
 
     /// The program on this node has failed in a thread, in these words: the run ends.
     fn fail(&self, words: &str);
+
+    /// The program on this node ends the run with an exit code: whoever started its process hears
+    /// it.
+    fn exits(&self, code: u8);
 }
 
 /// What a thread that is not its node's worker is woken by.

@@ -392,4 +392,10 @@ impl AnnexLink for NodeLink<'_> {
         }
         self.annex.ended();
     }
+
+    fn exits(&self, code: u8) {
+        if let Some(multiprocess) = self.machine.multiprocess() {
+            multiprocess.exits(code);
+        }
+    }
 }

@@ -305,6 +305,10 @@ pub trait Multiprocess: Sync {
     /// before any other node can.
     fn failed(&self, words: &str);
 
+    /// The program here ends the run with an exit code, and does not fail: whoever started this
+    /// process hears it, before any other node can.
+    fn exits(&self, code: u8);
+
     /// Ends a run that has begun and that this process cannot take part in.
     fn abandon(&self, why: &str);
 

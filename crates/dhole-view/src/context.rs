@@ -262,6 +262,12 @@ impl Body {
         unsafe { self.link.with(|link| link.counters()) }
     }
 
+    /// The program ends the run with an exit code.
+    pub fn exits(self, code: u8) {
+        // SAFETY: as in `wait`.
+        unsafe { self.link.with(|link| link.exits(code)) };
+    }
+
     /// Takes what has come.
     ///
     /// # Errors
@@ -413,6 +419,8 @@ mod tests {
         fn fail(&self, words: &str) {
             self.0.lock().expect("words").push(words.to_owned());
         }
+
+        fn exits(&self, _: u8) {}
     }
 
     #[test]

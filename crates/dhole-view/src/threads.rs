@@ -232,6 +232,16 @@ pub fn running() -> Result<usize, ThreadError> {
     Ok(Here::find()?.memory().sync.machine().running())
 }
 
+/// Says that the program is about to end the run with an exit code, which is no failure of a node:
+/// `dhole run` names the node and the code then.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn exits(code: u8) -> Result<(), ThreadError> {
+    Here::find()?.body.exits(code);
+    Ok(())
+}
+
 /// In a child of `fork`: the thread that calls this is none of the node's any more, and every
 /// function of this module returns [`ThreadError::NoNode`].
 pub fn leave_node() {

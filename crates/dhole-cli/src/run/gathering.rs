@@ -26,6 +26,8 @@ pub struct Gathering {
     survives: BTreeSet<u16>,
     /// At most one failure of each node, in the order of the reports.
     failed: Vec<Failed>,
+    /// The exit codes with which programs on nodes have ended the run, in the order of the reports.
+    exits: Vec<(u16, u8)>,
 }
 
 /// A node that another one lost.
@@ -65,6 +67,7 @@ impl Gathering {
         match word {
             Word::Meets { .. } => {
                 self.survives.remove(&node);
+                self.exits.retain(|(of, _)| *of != node);
                 let met = self.meets.entry(node).or_default();
                 *met += 1;
                 self.most_met = self.most_met.max(*met);
@@ -88,6 +91,7 @@ impl Gathering {
                 self.failed.retain(|failed| failed.node != node);
                 self.failed.push(Failed { node, how, after });
             }
+            Word::Exits { code } => self.exits.push((node, code)),
             // What follows on a failure that was taken may be heard before that it was.
             Word::GoesOn => {
                 self.failed.retain(|failed| failed.node != node);
@@ -185,6 +189,11 @@ impl Gathering {
     /// Whether the run that this node began goes on if it is lost.
     pub fn survives(&self, node: u16) -> bool {
         self.survives.contains(&node)
+    }
+
+    /// The nodes whose programs have ended the run with an exit code, and these.
+    pub fn exits(&self) -> &[(u16, u8)] {
+        &self.exits
     }
 
     /// The node that first reported its own failure.

@@ -37,6 +37,11 @@ pub enum Word {
         /// In its words.
         how: String,
     },
+    /// Its program ends the run with this exit code, on all nodes.
+    Exits {
+        /// The exit code.
+        code: u8,
+    },
     /// Its run has ended well.
     Over,
     /// Its program begins another run, after one that has ended, or a failure that it reported.
@@ -56,6 +61,7 @@ impl fmt::Display for Word {
             Word::Joined => f.write_str("joined"),
             Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
             Word::Failed { how } => write!(f, "failed {how}"),
+            Word::Exits { code } => write!(f, "exits {code}"),
             Word::Over => f.write_str("over"),
             Word::GoesOn => f.write_str("goes on"),
             Word::Survives => f.write_str("survives"),
@@ -77,6 +83,10 @@ impl Word {
                     "meets" => {
                         let process = rest.parse().ok()?;
                         Some(Word::Meets { process })
+                    }
+                    "exits" => {
+                        let code = rest.parse().ok()?;
+                        Some(Word::Exits { code })
                     }
                     "failed" => Some(Word::Failed {
                         how: rest.to_owned(),
@@ -155,6 +165,8 @@ mod tests {
         for (line, word) in [
             ("meets 77\n", Some(Word::Meets { process: 77 })),
             ("meets\n", None),
+            ("exits 3\n", Some(Word::Exits { code: 3 })),
+            ("exits 256\n", None),
             ("joined\n", Some(Word::Joined)),
             ("goes on\n", Some(Word::GoesOn)),
             ("survives\n", Some(Word::Survives)),

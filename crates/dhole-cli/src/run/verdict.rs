@@ -49,6 +49,11 @@ impl Cluster<'_> {
         if let (Some(failed), Some((_, first))) = (failed, self.failures().next()) {
             return self.blame_by_its_word(failed, first);
         }
+        if let Some((node, code)) = self.exited() {
+            let name = self.name(node);
+            complain(format_args!("the program on {name} exited with {code}"));
+            return code;
+        }
         if let Some(node) = self.gathering.stood_up() {
             let name = self.name(node);
             complain(format_args!(
@@ -79,6 +84,15 @@ impl Cluster<'_> {
         let is_lost = |node| self.gathering.lost().is_some_and(|lost| lost.node == node);
         let lost = ended.clone().find(|(node, _)| is_lost(*node));
         lost.or_else(|| ended.next())
+    }
+
+    /// The node whose program first ended the run with an exit code, and has ended with it.
+    fn exited(&self) -> Option<(u16, u8)> {
+        let mut exits = self.gathering.exits().iter().copied();
+        exits.find(|(node, code)| {
+            let mut failures = self.failures();
+            failures.any(|(of, end)| of == node && end.code == *code)
+        })
     }
 
     /// Names the node that reported its own failure, if `first` failed first.

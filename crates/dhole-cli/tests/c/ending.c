@@ -105,6 +105,10 @@ int main(int argc, char **argv) {
         pthread_create(&t, 0, leave, (void *)5L);
         for (;;) sleep(1);
     }
+    else if (!strcmp(what, "exit6")) {
+        pthread_create(&t, 0, leave, (void *)6L);
+        for (;;) sleep(1);
+    }
     else if (!strcmp(what, "pool")) {
         pthread_create(&t, 0, forever, 0);
         pthread_create(&u, 0, spin, 0);

@@ -44,6 +44,22 @@ fn exit_of_any_thread_ends_the_run_with_its_code() {
 }
 
 #[test]
+fn the_command_says_which_nodes_program_exited_with_which_code() {
+    // By a call on the other node, by `return` beside threads, and in a function that hears of a
+    // mistake there.
+    for (case, node, code) in [("exit6", 1, 6), ("pool", 0, 4), ("leaves", 0, 9)] {
+        for (program, domains) in both_domains() {
+            let output = run_in(domains, program, 2, &[case]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{case}: {said}");
+            let last = said.lines().last().unwrap_or_default();
+            let words = format!("dhole: the program on node {node} exited with {code}");
+            assert_eq!(last, words, "{case} with {domains}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_program_that_returns_ends_threads_that_never_end() {
     ends("pool", 4, &["main ends"], &[]);
 }
