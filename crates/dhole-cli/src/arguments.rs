@@ -79,8 +79,10 @@ pub enum Command {
 }
 
 /// The part of the help of `dhole cc` about its own options.
-const CC_OPTIONS: &str = "Options of its own: --show prints the commands and runs none; \
-    --pack-globals lets globals share pages, for programs with thousands. The environment: \
+pub const CC_OPTIONS: &str = "Options of its own: --show prints the commands and runs none; \
+    --pack-globals lets globals share pages, for programs with thousands; --shared-stacks puts the \
+    stacks of all threads into shared memory, for programs that hand addresses of local variables \
+    to threads. The environment: \
     DHOLE_CC names the compiler (default cc), DHOLE_C the folder with libdhole_c.a and dhole.h. \
     `dhole run -n N -- ./program` runs the program on N processes.";
 

@@ -145,6 +145,16 @@ fn is_source(word: &OsStr) -> bool {
     extension.is_some_and(|it| known.iter().any(|known| it == *known))
 }
 
+/// An option of this command, and what it changes.
+type OwnOption = (&'static str, fn(&mut Words));
+
+/// The options that are this command's and not the compiler's.
+const OWN: [OwnOption; 3] = [
+    ("--show", |read| read.shows = true),
+    ("--pack-globals", |read| read.packs_globals = true),
+    ("--shared-stacks", |read| read.shares_stacks = true),
+];
+
 impl Words {
     /// Reads a command line.
     ///
@@ -177,10 +187,11 @@ impl Words {
                 let option = text.into_owned();
                 return Err(CcError::Option { option, why });
             }
+            if let Some((_, takes)) = OWN.iter().find(|(option, _)| *option == text) {
+                takes(&mut read);
+                continue;
+            }
             match &*text {
-                "--show" => read.shows = true,
-                "--pack-globals" => read.packs_globals = true,
-                "--shared-stacks" => read.shares_stacks = true,
                 "-c" => {
                     read.stage = Stage::Compile;
                     read.all.push(word.clone());
@@ -330,6 +341,15 @@ mod tests {
     fn read(line: &str) -> Words {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         Words::read(&words).unwrap()
+    }
+
+    #[test]
+    fn the_help_names_all_options_that_are_no_compiler_s() {
+        for (option, _) in OWN {
+            let said = format!("{option} ");
+            assert!(crate::arguments::CC_OPTIONS.contains(&said), "{option}");
+            assert_eq!(read(option).compiler_options().count(), 0, "{option}");
+        }
     }
 
     #[test]
