@@ -54,7 +54,7 @@ pub fn run(wanted: &Cc) -> Result<ExitCode, CcError> {
     let words = Words::read(&wanted.words)?;
     let shows = words.shows;
     let scratch = std::env::temp_dir().join(format!("dhole-cc-{}", std::process::id()));
-    let compiler = std::env::var_os("DHOLE_CC").unwrap_or_else(|| "cc".into());
+    let compiler = place::variable("DHOLE_CC").unwrap_or_else(|| "cc".into());
     let build = Build {
         words: &words,
         compiler,

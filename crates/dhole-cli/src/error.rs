@@ -1,7 +1,7 @@
 use std::io;
 
-use dhole::RunError;
 use dhole::sim::{NetworkError, SettingsError};
+use dhole::{ConfigError, RunError};
 use thiserror::Error;
 
 /// The error of `dhole sim`.
@@ -10,6 +10,9 @@ pub enum SimError {
     /// The options ask for an impossible cluster.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// A variable of the environment that is for the program has a value that cannot be.
+    #[error(transparent)]
+    Variable(#[from] ConfigError),
     /// There is no such network, or its description is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -80,7 +83,7 @@ impl SimError {
     /// The command's exit code. It follows the shells' where they have one.
     pub fn exit_code(&self) -> u8 {
         match self {
-            SimError::Settings(_) | SimError::Network(_) => 2,
+            SimError::Settings(_) | SimError::Variable(_) | SimError::Network(_) => 2,
             SimError::NoSuchProgram { .. } => 127,
             SimError::NotExecutable { .. } => 126,
             SimError::NotADholeProgram { .. }

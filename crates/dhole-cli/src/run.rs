@@ -18,6 +18,8 @@ mod verdict;
 
 use std::process::ExitCode;
 
+use dhole::{Defaults, Waiting};
+
 use crate::arguments::{Dump, Node, Run};
 
 pub use error::RunError;
@@ -27,6 +29,8 @@ pub use error::RunError;
 /// # Errors
 /// [`RunError`] if they cannot all be started.
 pub fn run(wanted: &Run) -> Result<ExitCode, RunError> {
+    Defaults::check_env()?;
+    Waiting::default().or_env()?;
     let hosts = wanted.hosts.as_deref().map(hosts::read).transpose()?;
     let places = hosts::places(hosts.as_deref(), wanted.nodes)?;
     supervise::run(wanted, &places).map(ExitCode::from)

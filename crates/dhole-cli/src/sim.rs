@@ -1,5 +1,6 @@
 use std::process::{Command, ExitCode, Stdio};
 
+use dhole::Defaults;
 use dhole::sim::{Description, Settings};
 
 use crate::arguments::Sim;
@@ -15,6 +16,7 @@ use crate::say;
 /// [`SimError`] if there is no such network, or the program could not run or did not run as a
 /// cluster.
 pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
+    Defaults::check_env()?;
     let described = Description::find(&wanted.network)?;
     let mut settings = wanted.settings(described.clone());
     settings.check()?;

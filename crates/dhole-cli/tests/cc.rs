@@ -124,6 +124,19 @@ fn a_folder_that_is_named_and_has_no_library_is_an_error() {
     assert!(!output.status.success() && said.contains(&named), "{said}");
 }
 
+#[test]
+fn variables_that_are_empty_say_nothing() {
+    let program = place().join("empty");
+    let path = program.to_str().unwrap();
+    let mut cc = cc(&["-std=gnu89", &source("shared.c"), "-o", path]);
+    checked(cc.env("DHOLE_CC", "").output().unwrap());
+    let mut command = command("node", &program, 2, &["sync", "4"]);
+    let of_memory = ["DHOLE_FAULTS", "DHOLE_STORE_FENCE", "DHOLE_MOST_MAPPINGS"];
+    let others = ["DHOLE_SIM", "DHOLE_SECRET_FILE", "DHOLE_TLS"];
+    command.envs(of_memory.into_iter().chain(others).map(|name| (name, "")));
+    checked(command.output().unwrap());
+}
+
 fn shared() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     built(&BUILT, "shared", &["-std=gnu89"])

@@ -115,8 +115,8 @@ impl Settings {
     /// [`SettingsError`] if the variable holds anything but settings.
     pub fn from_env() -> Result<Option<Settings>, SettingsError> {
         match std::env::var(ENVIRONMENT_VARIABLE) {
-            Ok(text) => text.parse().map(Some),
-            Err(std::env::VarError::NotPresent) => Ok(None),
+            Ok(text) if !text.is_empty() => text.parse().map(Some),
+            Ok(_) | Err(std::env::VarError::NotPresent) => Ok(None),
             Err(std::env::VarError::NotUnicode(_)) => Err(SettingsError::NotUnicode),
         }
     }

@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 
 use crate::protection::Protection;
 use crate::store_fence;
+use crate::variable::variable;
 
 use self::mappings::Mappings;
 use self::uffd::Uffd;
@@ -66,16 +67,15 @@ impl CatcherKind {
     /// # Errors
     /// The system's own; that the variable names no way.
     pub fn choose() -> io::Result<CatcherKind> {
-        let named = std::env::var(VARIABLE);
-        match named.as_deref() {
-            Ok("uffd") => uffd::probe().map(|()| CatcherKind::Uffd),
-            Ok("mprotect") => Ok(CatcherKind::Mprotect),
-            Ok(other) => Err(io::Error::new(
+        match variable(VARIABLE).as_deref() {
+            Some("uffd") => uffd::probe().map(|()| CatcherKind::Uffd),
+            Some("mprotect") => Ok(CatcherKind::Mprotect),
+            Some(other) => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("{VARIABLE} is `{other}`: `uffd` or `mprotect` is expected"),
             )),
-            Err(_) if uffd::probe().is_ok() => Ok(CatcherKind::Uffd),
-            Err(_) => Ok(CatcherKind::Mprotect),
+            None if uffd::probe().is_ok() => Ok(CatcherKind::Uffd),
+            None => Ok(CatcherKind::Mprotect),
         }
     }
 

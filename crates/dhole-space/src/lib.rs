@@ -13,6 +13,7 @@
 //! | [`publication`], `publications` | what a node publishes of its objects, and where its neighbours find it |
 //! | [`touch`], `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `catcher`, `protection`, `store_fence` | raw memory: views of a file that are opened and closed page by page |
+//! | `variable` | what a variable of the environment says |
 //! | [`exception_table`], [`signal`] | instructions that may fault, and handlers of signals |
 //! | `lock_words`, `domain_locks` | locks of the threads of several processes, each a word in a file that all map |
 //!
@@ -58,6 +59,8 @@ pub mod space;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod store_fence;
 pub mod touch;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod variable;
 mod views;
 mod visible;
 

@@ -9,6 +9,8 @@
 use std::io;
 use std::sync::OnceLock;
 
+use crate::variable::variable;
+
 /// The variable that turns the fences on or off; else the processor decides.
 const VARIABLE: &str = "DHOLE_STORE_FENCE";
 
@@ -23,14 +25,14 @@ static NEEDED: OnceLock<Result<bool, i32>> = OnceLock::new();
 /// # Errors
 /// The system's own; that the environment says something else than `on` or `off`.
 pub(crate) fn prepare() -> io::Result<bool> {
-    let wanted = match std::env::var(VARIABLE).as_deref() {
-        Ok("on") => true,
-        Ok("off") => false,
-        Ok(other) => {
+    let wanted = match variable(VARIABLE).as_deref() {
+        Some("on") => true,
+        Some("off") => false,
+        Some(other) => {
             let why = format!("{VARIABLE} is `{other}`: `on` or `off` is expected");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        Err(_) => flushes_without_interrupts(&std::fs::read_to_string("/proc/cpuinfo")?),
+        None => flushes_without_interrupts(&std::fs::read_to_string("/proc/cpuinfo")?),
     };
     let needed = NEEDED.get_or_init(|| match wanted {
         true => membarrier(CMD_REGISTER_PRIVATE_EXPEDITED)

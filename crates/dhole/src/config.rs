@@ -483,7 +483,7 @@ fn first_left(lost: &[LostNode]) -> NodeId {
 /// A program without the feature `sim` that `dhole sim` starts must not run on threads instead.
 #[cfg(not(feature = "sim"))]
 fn refuse_simulation() -> Result<(), ConfigError> {
-    match std::env::var_os("DHOLE_SIM") {
+    match std::env::var_os("DHOLE_SIM").filter(|said| !said.is_empty()) {
         None => Ok(()),
         Some(_) => Err(dhole_model::MissingFeature {
             feature: "sim",

@@ -5,9 +5,10 @@ use dhole_node::{ConfigError, Domains, MemoryConsistency, MemoryLayout, MemoryMa
 /// [`Config`](crate::Config).
 ///
 /// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier`, `--one-sided`,
-/// `--domains`, `--memory`, `--managers` and `--report`, through the variables `DHOLE_PROTOCOL`,
-/// `DHOLE_RACES`, `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS`, `DHOLE_MEMORY`,
-/// `DHOLE_MANAGERS` and `DHOLE_REPORT`. A user may set the variables too.
+/// `--domains`, `--memory`, `--managers`, `--consistency` and `--report`, through the variables
+/// `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER`, `DHOLE_ONE_SIDED`, `DHOLE_DOMAINS`,
+/// `DHOLE_MEMORY`, `DHOLE_MANAGERS`, `DHOLE_CONSISTENCY` and `DHOLE_REPORT`. A user may set the
+/// variables too; one that is empty counts as one that is not set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.
@@ -101,6 +102,19 @@ impl Defaults {
             let said = std::env::var_os(variable)?;
             Some(said.to_string_lossy().into_owned())
         })
+    }
+
+    /// Looks at the variables of this process before it starts the nodes of a run: one error says
+    /// what is wrong, and not one of each node. Which protocols there are the program knows.
+    ///
+    /// # Errors
+    /// As of [`from_env`](Defaults::from_env), but for the protocol.
+    pub fn check_env() -> Result<(), ConfigError> {
+        let but_protocol = |variable| match variable {
+            Self::PROTOCOL => None,
+            _ => std::env::var_os(variable).map(|said| said.to_string_lossy().into_owned()),
+        };
+        Defaults::read(but_protocol).map(|_| ())
     }
 
     fn read(look: impl Fn(&'static str) -> Option<String>) -> Result<Defaults, ConfigError> {

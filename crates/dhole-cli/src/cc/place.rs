@@ -1,6 +1,7 @@
 //! Where the library and the headers are: in the folder that `DHOLE_C` names, beside the command,
 //! where a package puts them, or in the sources. If a folder is named, the library must be there.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::error::CcError;
@@ -20,8 +21,13 @@ fn found(what: &'static str, places: Vec<PathBuf>) -> Result<PathBuf, CcError> {
     })
 }
 
+/// What a variable of the environment names; one that is empty names nothing.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|said| !said.is_empty())
+}
+
 fn named() -> Option<PathBuf> {
-    std::env::var_os("DHOLE_C").map(PathBuf::from)
+    variable("DHOLE_C").map(PathBuf::from)
 }
 
 /// The folder of this command.

@@ -611,13 +611,13 @@ fn settings() -> BTreeMap<String, String> {
         "DHOLE_SPIN_US",
         "DHOLE_BACKOFF_US",
         "DHOLE_SLEEP_MS",
-        dhole::Defaults::PROTOCOL,
-        dhole::Defaults::RACES,
-        dhole::Defaults::BARRIER,
-        dhole::Defaults::REPORT,
+        "DHOLE_FAULTS",
+        "DHOLE_MOST_MAPPINGS",
+        "DHOLE_STORE_FENCE",
     ];
+    let names = names.into_iter().chain(dhole::Defaults::VARIABLES);
     let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
-    set.into_iter().flatten().collect()
+    set.flatten().collect()
 }
 
 /// Looks for the program once. So one error reports that it is missing, and not one of each node.

@@ -101,6 +101,53 @@ fn each_process_is_told_how_to_wait() {
     assert_eq!(code(&output), 2);
 }
 
+/// A value of a variable, and the option that says the same.
+fn values(variable: &str) -> [&'static str; 2] {
+    match variable {
+        "DHOLE_PROTOCOL" => ["home", "--protocol=home"],
+        "DHOLE_RACES" => ["ignore", "--races=ignore"],
+        "DHOLE_BARRIER" => ["central", "--barrier=central"],
+        "DHOLE_ONE_SIDED" => ["off", "--one-sided=off"],
+        "DHOLE_DOMAINS" => ["node", "--domains=node"],
+        "DHOLE_MEMORY" => ["views", "--memory=views"],
+        "DHOLE_MANAGERS" => ["one", "--managers=one"],
+        "DHOLE_CONSISTENCY" => ["release", "--consistency=release"],
+        "DHOLE_REPORT" => ["text", "--report=text"],
+        "DHOLE_SPIN_US" => ["7", "--spin-us=7"],
+        "DHOLE_BACKOFF_US" => ["7", "--backoff-us=7"],
+        "DHOLE_SLEEP_MS" => ["7", "--sleep-ms=7"],
+        other => panic!("{other} has an option"),
+    }
+}
+
+#[test]
+fn a_wrong_variable_is_one_error_also_beside_the_option_and_an_empty_one_is_none() {
+    let waits = ["DHOLE_SPIN_US", "DHOLE_BACKOFF_US", "DHOLE_SLEEP_MS"];
+    for variable in dhole::Defaults::VARIABLES.into_iter().chain(waits) {
+        let [_, option] = values(variable);
+        let echo = |words: &[&str], value| {
+            let mut command = dhole(words);
+            command.args(["--", "/bin/sh", "-c", "echo ran"]);
+            command.env(variable, value).output().unwrap()
+        };
+        let output = echo(&["-n", "3", "--prefix", "none"], "");
+        assert_eq!(lines(&output.stdout), ["ran"; 3], "{variable}: {output:?}");
+        // Which protocols there are the program knows.
+        if variable == dhole::Defaults::PROTOCOL {
+            continue;
+        }
+        for words in [&["-n", "3"][..], &["-n", "3", option]] {
+            let output = echo(words, "wrong");
+            let said = lines(&output.stderr);
+            let named = format!("dhole: {variable}");
+            assert_eq!((code(&output), said.len()), (2, 1), "{variable}: {said:?}");
+            assert!(said[0].starts_with(&named), "{said:?}");
+            assert!(said[0].contains("wrong"), "{said:?}");
+            assert_eq!(output.stdout, b"", "{variable}");
+        }
+    }
+}
+
 #[test]
 fn the_secret_goes_through_a_descriptor_and_nowhere_else() {
     // Each process shows the secret that it got, and whether anything else in reach shows it too.
@@ -495,6 +542,20 @@ fn nodes_on_hosts_are_started_by_the_remote_shell() {
         .env("DHOLE_JOIN_MS", "888");
     let output = command.env("DHOLE_TLS", "always").output().unwrap();
     assert_eq!(lines(&output.stdout)[0], "777 888 always", "{output:?}");
+    for variable in dhole::Defaults::VARIABLES {
+        let value = values(variable)[0];
+        let mut command = dhole(&words);
+        command.args(["--", "/bin/sh", "-c", &format!("echo ${variable}")]);
+        let output = command.env(variable, value).output().unwrap();
+        let all = [
+            value.to_owned(),
+            format!("[1] {value}"),
+            format!("[2] {value}"),
+        ];
+        let mut said = lines(&output.stdout);
+        said.sort_by_key(String::len);
+        assert_eq!(said, all, "{variable}: {output:?}");
+    }
 
     // A code above 128 is a signal's where an agent passes it on, as far as there are signals.
     for (script, said) in [

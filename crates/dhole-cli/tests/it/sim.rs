@@ -29,6 +29,21 @@ fn says(output: &Output, words: &str) -> bool {
 }
 
 #[test]
+fn a_wrong_variable_is_an_error_and_an_empty_one_is_none() {
+    let with = |value| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+        command.args(["sim", "--nodes", "2", "--", "/bin/sh", "-c"]);
+        command.arg("echo run > $DHOLE_HELLO");
+        command.env("DHOLE_CONSISTENCY", value).output().unwrap()
+    };
+    assert_eq!(code(&with("")), 0);
+    let output = with("lazy");
+    let words = "dhole: DHOLE_CONSISTENCY is `lazy`: one of sequential, release is expected\n";
+    assert_eq!(code(&output), 2);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), words);
+}
+
+#[test]
 fn a_program_gets_the_settings_and_its_arguments() {
     let output = sim(&[
         "--nodes=3",

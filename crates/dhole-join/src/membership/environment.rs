@@ -146,7 +146,8 @@ fn secret(look: Look<'_>, handed_over: &HandedOver) -> Result<Option<Secret>, En
             .map(Some)
             .map_err(|cause| EnvironmentError::Secret { from, cause });
     }
-    let Some(path) = look("DHOLE_SECRET_FILE").map(PathBuf::from) else {
+    let path = look("DHOLE_SECRET_FILE").filter(|path| !path.is_empty());
+    let Some(path) = path.map(PathBuf::from) else {
         return Ok(None);
     };
     match secret_in(&path) {

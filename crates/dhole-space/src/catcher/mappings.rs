@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ProtectionError;
 use crate::protection::Protection;
+use crate::variable::variable;
 
 /// The variable that says how many mappings of the process there may be.
 const VARIABLE: &str = "DHOLE_MOST_MAPPINGS";
@@ -50,9 +51,9 @@ impl Mappings {
         let allowed = std::fs::read_to_string(ALLOWED_FILE).ok();
         let allowed = allowed.and_then(|text| text.trim().parse().ok());
         let allowed = allowed.unwrap_or(ALLOWED);
-        let most = match std::env::var(VARIABLE) {
-            Err(_) => allowed / 5 * 4,
-            Ok(said) => said.parse().map_err(|_| {
+        let most = match variable(VARIABLE) {
+            None => allowed / 5 * 4,
+            Some(said) => said.parse().map_err(|_| {
                 let why = format!("{VARIABLE} is `{said}`: a number is expected");
                 io::Error::new(io::ErrorKind::InvalidInput, why)
             })?,
