@@ -1,6 +1,7 @@
 //! Domains: nodes of a run whose raw memory is the same pages of one machine.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -18,6 +19,26 @@ pub enum Domains {
     /// As [`Host`](Domains::Host), but at most so many nodes together: the protocol runs within a
     /// machine too.
     Most(u16),
+}
+
+impl Domains {
+    /// Each node of a run of `nodes` is a domain by itself, because of `cause`. That is an error
+    /// where domains of several nodes are asked for by their size.
+    ///
+    /// # Errors
+    /// `Unsupported`, with the cause in words.
+    pub fn cannot_be(self, nodes: usize, cause: &dyn fmt::Display) -> io::Result<()> {
+        match self {
+            Domains::Most(most @ 2..) if nodes > 1 => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "domains of {most} nodes are asked for: {cause}; leave the domains out, or ask \
+                     for `--domains node`"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Domains {

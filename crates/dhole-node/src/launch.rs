@@ -271,10 +271,17 @@ pub fn run_nodes(
 
 /// The domain of the node of this process.
 fn domain_of(machine: &dyn Machine, settings: &Settings) -> Result<Option<Domain>, StartError> {
-    let (Some(multiprocess), Some(_)) = (machine.multiprocess(), &settings.annex) else {
+    if settings.annex.is_none() {
         return Ok(None);
+    }
+    let domain = match machine.multiprocess() {
+        Some(multiprocess) => multiprocess.domain(settings.domains),
+        None => {
+            let cause = "the nodes are threads of one process, or simulated";
+            let cannot = settings.domains.cannot_be(settings.nodes, &cause);
+            cannot.map(|()| None)
+        }
     };
-    let domain = multiprocess.domain(settings.domains);
     domain.map_err(|cause| refused(machine, settings, &cause))
 }
 

@@ -46,8 +46,15 @@ impl Neighbours {
     /// # Errors
     /// As of [`Multiprocess::domain`](crate::Multiprocess::domain).
     pub(super) fn domain(&self, port: &dyn Port, domains: Domains) -> io::Result<Option<Domain>> {
-        let Some(Ok(memory)) = &self.memory else {
-            return Ok(None);
+        let memory = match &self.memory {
+            Some(Ok(memory)) => memory,
+            // Without memory of others each node is a domain by itself.
+            Some(Err(cause)) => return domains.cannot_be(port.nodes(), cause).map(|()| None),
+            None => {
+                let cause = "the nodes are processes that show each other no memory (they do over \
+                             the transports shm and mixed)";
+                return domains.cannot_be(port.nodes(), &cause).map(|()| None);
+            }
         };
         let me = port.me();
         let shown = |node: NodeId| port.shown_by(node)?.get(RAW);

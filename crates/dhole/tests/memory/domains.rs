@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use dhole::memory::{self, MemoryError, sync};
+use dhole::sim::Settings;
 use dhole::{CallSite, Config, Domains, Error, Result, RunError, Worker};
 
 use crate::cluster::{self, Ended};
@@ -90,6 +91,35 @@ fn between_two_domains_of_two_nodes_the_protocol_runs() {
     for line in self::said(3, "counts", "shm", "2") {
         assert!(line.starts_with("(0, 1506, \""), "{line}");
         assert!(line.ends_with(" Some(2)"), "{line}");
+    }
+}
+
+#[test]
+fn domains_of_several_nodes_are_refused_where_nodes_show_each_other_no_memory() {
+    let asked = |most| config(2).domains(Domains::Most(most));
+    let simulated = |most| asked(most).simulate(Settings::fixed_cost(2), |_| Ok(()));
+    let words = "raw memory: domains of 2 nodes are asked for: the nodes are ";
+    for run in [asked(2).run(|_| Ok(())), simulated(2)] {
+        let said = run.map(|_| ()).expect_err("no domains").to_string();
+        assert!(said.contains(words), "{said}");
+        assert!(said.contains("threads of one process, or simulated; leave"));
+    }
+    for run in [asked(1).run(|_| Ok(())), simulated(1)] {
+        run.expect("each node is a domain by itself");
+    }
+    for transport in ["tcp", "udp"] {
+        for ended in run_in(2, "counts", transport, "2") {
+            assert_eq!(ended.code, Some(1), "{transport}: {}", ended.all);
+            assert!(ended.all.contains(words), "{transport}: {}", ended.all);
+        }
+        let alone = said(2, "counts", transport, "1");
+        assert!(
+            alone.iter().all(|line| line.ends_with(" Some(2)")),
+            "{alone:?}"
+        );
+        // One node has nobody to be in a domain with.
+        let one = said(1, "counts", transport, "2");
+        assert!(one.iter().all(|line| line.ends_with(" Some(1)")), "{one:?}");
     }
 }
 
