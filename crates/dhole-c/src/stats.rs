@@ -18,12 +18,14 @@ pub unsafe extern "C" fn dh_stats(file: *mut libc::FILE) -> c_int {
         }
     };
     let mut text = format!(
-        "{node}: {} read faults in {} us, {} write faults in {} us, {} competing requests\n",
+        "{node}: {} read faults in {} us, {} write faults in {} us, {} competing requests, \
+         {} flushes\n",
         counters.raw_read_faults,
         counters.raw_read_ns / 1000,
         counters.raw_write_faults,
         counters.raw_write_ns / 1000,
-        counters.competing_requests
+        counters.competing_requests,
+        counters.raw_flushes
     );
     for (kind, sent) in &counters.by_kind {
         text += &format!(

@@ -385,6 +385,9 @@ pub struct Counters {
     pub competing_requests: u64,
     /// Requests for raw memory ahead of its use that were dropped, because too many were under way.
     pub dropped_prefetches: u64,
+    /// Flushes of minipages that this node asked for, because a thread of its domain was about to
+    /// release something.
+    pub raw_flushes: u64,
     /// Nanoseconds of accesses to raw memory that faulted to read, until they could be made.
     pub raw_read_ns: u64,
     /// Nanoseconds of those that faulted to write.
@@ -484,6 +487,7 @@ impl Counters {
             (&mut since.raw_write_faults, earlier.raw_write_faults),
             (&mut since.competing_requests, earlier.competing_requests),
             (&mut since.dropped_prefetches, earlier.dropped_prefetches),
+            (&mut since.raw_flushes, earlier.raw_flushes),
             (&mut since.raw_read_ns, earlier.raw_read_ns),
             (&mut since.raw_write_ns, earlier.raw_write_ns),
             (&mut since.raw_call_ns, earlier.raw_call_ns),
@@ -552,6 +556,7 @@ impl Counters {
             raw_write_faults,
             competing_requests,
             dropped_prefetches,
+            raw_flushes,
             raw_read_ns,
             raw_write_ns,
             raw_call_ns,
@@ -599,6 +604,7 @@ impl Counters {
         self.raw_write_faults += raw_write_faults;
         self.competing_requests += competing_requests;
         self.dropped_prefetches += dropped_prefetches;
+        self.raw_flushes += raw_flushes;
         self.raw_read_ns += raw_read_ns;
         self.raw_write_ns += raw_write_ns;
         self.raw_call_ns += raw_call_ns;

@@ -138,6 +138,8 @@ pub struct AnnexOutbox<'a> {
     pub competing_requests: u64,
     /// Requests ahead of their use that were dropped.
     pub dropped_prefetches: u64,
+    /// Flushes that the node asks for.
+    pub flushes: u64,
     /// What a simulation charges.
     pub work: Work,
     /// The node's worker may go on.
@@ -156,6 +158,7 @@ impl<'a> AnnexOutbox<'a> {
             write_faults: 0,
             competing_requests: 0,
             dropped_prefetches: 0,
+            flushes: 0,
             work: Work::default(),
             wakes_worker: false,
         }
@@ -168,8 +171,8 @@ impl<'a> AnnexOutbox<'a> {
 
     /// Whether nothing comes of the step: then the node need not know of it.
     pub(crate) fn is_empty(&self) -> bool {
-        let faults = self.read_faults + self.write_faults + self.dropped_prefetches;
-        self.is_silent() && !self.wakes_worker && faults == 0 && self.work == Work::default()
+        let counted = self.read_faults + self.write_faults + self.dropped_prefetches + self.flushes;
+        self.is_silent() && !self.wakes_worker && counted == 0 && self.work == Work::default()
     }
 
     /// Sends a message without bytes.

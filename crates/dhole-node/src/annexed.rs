@@ -36,6 +36,7 @@ impl State {
         all.raw_write_faults += sent.write_faults;
         all.competing_requests += sent.competing_requests;
         all.dropped_prefetches += sent.dropped_prefetches;
+        all.raw_flushes += sent.flushes;
         let work = out.work();
         work.faults += sent.work.faults;
         work.protections += sent.work.protections;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
 
-use dhole_model::{CallSite, LineCost, TypeCounters, WaitCause, WaitCost};
+use dhole_model::{CallSite, LineCost, MessageKind, TypeCounters, WaitCause, WaitCost};
 use dhole_node::MemoryConsistency;
 
 use crate::Report;
@@ -150,7 +150,13 @@ impl Report {
             text += &format!(",\"memory_domains\":{domains},\"memory_managers\":\"{managers}\"");
         }
         if let Some(consistency) = self.consistency {
-            text += &format!(",\"memory_consistency\":\"{consistency}\"");
+            let (reads, writes) = (total.raw_read_faults, total.raw_write_faults);
+            let (came, flushes) = (total.sent(MessageKind::MemoryData), total.raw_flushes);
+            text += &format!(
+                ",\"memory_consistency\":\"{consistency}\",\"memory_read_faults\":{reads},\
+                 \"memory_write_faults\":{writes},\"minipages_fetched\":{came},\
+                 \"memory_flushes\":{flushes}"
+            );
         }
         text += ",\"waits\":{";
         let totals = CAUSES.map(|cause| (cause.name(), self.costs.total_of(cause.name())));
@@ -204,9 +210,17 @@ impl Display for Report {
             let domains = Counted(domains as u64, "domain", "s");
             write!(f, "raw memory: {domains}, managers {managers}")?;
             match consistency {
-                MemoryConsistency::Sequential => writeln!(f)?,
-                MemoryConsistency::Release => writeln!(f, ", {consistency} consistency")?,
+                MemoryConsistency::Sequential => {}
+                MemoryConsistency::Release => write!(f, ", {consistency} consistency")?,
             }
+            writeln!(
+                f,
+                "; {}, {}, {} fetched, {}",
+                Counted(total.raw_read_faults, "read fault", "s"),
+                Counted(total.raw_write_faults, "write fault", "s"),
+                Counted(total.sent(MessageKind::MemoryData), "minipage", "s"),
+                Counted(total.raw_flushes, "flush", "es"),
+            )?;
         }
         let costs = CAUSES.map(|cause| (cause, self.costs.total_of(cause.name())));
         let all_ns: u64 = costs

@@ -81,6 +81,8 @@ pub enum MemoryEvent {
     Competes,
     /// A prefetch is dropped, because too many are under way.
     Dropped,
+    /// The node asks for the flush of a minipage.
+    Flushes,
 }
 
 /// The effects of a step of a node's part, in their order. The list of commands records them.

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use dhole_model::{NodeId, NodeMap, SortedMap};
 
 use super::Millipage;
-use super::command::{MemoryCommand, MemoryEffects, Permission};
+use super::command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::Minipage;
 use crate::node_set::NodeSet;
@@ -199,6 +199,7 @@ impl Millipage {
         self.released.dirty.remove(&at);
         let merged = NodeSet::default();
         self.released.flushes.insert(at, Flush { ticket, merged });
+        out.happens(MemoryEvent::Flushes);
         self.ask(at, MemoryOperation::Flush, ticket, out);
         ticket
     }

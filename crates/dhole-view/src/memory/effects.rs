@@ -115,6 +115,7 @@ impl MemoryEffects for Effects<'_, '_> {
             MemoryEvent::Translated => self.out.work.translations += 1,
             MemoryEvent::Competes => self.out.competing_requests += 1,
             MemoryEvent::Dropped => self.out.dropped_prefetches += 1,
+            MemoryEvent::Flushes => self.out.flushes += 1,
         }
     }
 }

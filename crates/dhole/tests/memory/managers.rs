@@ -104,7 +104,7 @@ fn one_manager_takes_more_messages_where_another_node_allocates() {
             assert_eq!(words(&run), expected, "{}", run.report.transport);
             let json = format!("\"memory_domains\":3,\"memory_managers\":\"{managers}\"");
             assert!(run.report.json().contains(&json), "{}", run.report.json());
-            let line = format!("raw memory: 3 domains, managers {managers}\n");
+            let line = format!("raw memory: 3 domains, managers {managers}; ");
             assert!(run.report.to_string().contains(&line), "{}", run.report);
         }
         for transport in ["tcp", "shm"] {

@@ -92,7 +92,8 @@ pub fn counts() -> Result<(), RunError> {
 fn words(run: &Run<u64>) -> String {
     let total = run.report.total();
     let faults = (total.raw_read_faults, total.raw_write_faults);
-    format!("{} {faults:?} {:?}", run.value, messages(run))
+    let flushes = total.raw_flushes;
+    format!("{} {faults:?} {flushes} {:?}", run.value, messages(run))
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn writers_of_one_page_take_the_same_messages_everywhere() {
         (MemoryDiff, 1),
         (MemoryMerged, 1),
     ];
-    let expected = format!("{} (2, 2) {sent:?}", 256 * 3);
+    let expected = format!("{} (2, 2) 2 {sent:?}", 256 * 3);
     let simulated = (0..20).map(|seed| {
         let settings = Settings {
             seed,
@@ -138,7 +139,7 @@ fn writers_of_one_page_take_the_same_messages_everywhere() {
     let said = said_in_a_folder(3, "together", "shm", "2");
     assert!(said.starts_with("768 "), "{said}");
     let whole = domains::said(3, "together", "shm", "host").concat();
-    assert_eq!(whole, "768 (0, 0) []");
+    assert_eq!(whole, "768 (0, 0) 0 []");
 }
 
 /// Nodes 1 and 3 write a number each of one page beside each other. Node 1 releases first. Then
@@ -193,7 +194,8 @@ fn two_domains_of_two_nodes_write_one_page_together() {
         (MemoryDropped, 1 + 2),
         (MemoryDiff, 1),
     ];
-    let expected = format!("16 (2, 2) {sent:?}");
+    // Nodes 1 and 3 ask their leaders for the flush, which ask the manager.
+    let expected = format!("16 (2, 2) 4 {sent:?}");
     let said = said_in_a_folder(4, "in domains", "shm", "2");
     assert_eq!(said, expected);
 }
@@ -229,15 +231,13 @@ fn what_a_node_writes_alone_takes_no_message_more() {
     );
     let run = released(2).run(program).expect("a run");
     let said = run.report.to_string();
-    assert!(
-        said.contains("managers allocator, release consistency\n"),
-        "{said}"
-    );
-    assert!(
-        run.report
-            .json()
-            .contains("\"memory_consistency\":\"release\"")
-    );
+    let line = "raw memory: 2 domains, managers allocator, release consistency; 0 read faults, \
+                1 write fault, 1 minipage fetched, 1 flush\n";
+    assert!(said.contains(line), "{said}");
+    let fields = "\"memory_consistency\":\"release\",\"memory_read_faults\":0,\
+                  \"memory_write_faults\":1,\"minipages_fetched\":1,\"memory_flushes\":1,";
+    let json = run.report.json();
+    assert!(json.contains(fields), "{json}");
 }
 
 /// Each node adds to its own numbers of a page in turns with barriers, and to those of all under a

@@ -671,7 +671,7 @@ impl MemoryEffects for Counted {
     fn happens(&mut self, event: MemoryEvent) {
         match event {
             MemoryEvent::Translated => self.translated += 1,
-            MemoryEvent::Dropped => {}
+            MemoryEvent::Dropped | MemoryEvent::Flushes => {}
             MemoryEvent::Competes => self.competes += 1,
         }
     }
