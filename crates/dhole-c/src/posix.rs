@@ -468,6 +468,8 @@ pub unsafe extern "C-unwind" fn dh_pthread_once(
     if number.load(Ordering::SeqCst) != DONE {
         // SAFETY: the caller's.
         crate::stacks::on_shared(|| unsafe { run() });
+        // A thread that finds the number acquires nothing, so all that was written goes before it.
+        must(sync::release(), &"running once", control);
         number.store(DONE, Ordering::SeqCst);
     }
     must(sync::unlock(key(control)), &"running once", control);

@@ -11,8 +11,8 @@
 //! common, and takes no message at all. A thread that waits for one sleeps in the system.
 //!
 //! What releases something (to unlock, to arrive at a barrier, to wait on a condition or signal it,
-//! to post or set a semaphore) first flushes what the node wrote together with others, in memory
-//! that is release consistent.
+//! to post or set a semaphore, and [`release`] alone) first flushes what the node wrote together
+//! with others, in memory that is release consistent.
 //!
 //! ```
 //! # use dhole_model::CallSite;
@@ -202,6 +202,15 @@ pub fn post(semaphore: u64, count: u32) -> Result<(), ThreadError> {
     let here = Here::find()?;
     here.memory().flush()?;
     here.tell(|machine, out| machine.post(semaphore, count, out))
+}
+
+/// Releases what this node has written, and nothing else: other nodes find it from here on, also
+/// those that acquire nothing.
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn release() -> Result<(), ThreadError> {
+    Ok(Here::find()?.memory().flush()?)
 }
 
 /// Takes one of a semaphore, and waits until it has one.

@@ -56,3 +56,16 @@ fn threads_that_write_one_page_do_not_take_it_from_each_other() {
     assert_eq!(run(3, "6", "release").0, sum(6));
     assert_eq!(run(1, "4", "release").0, sum(4));
 }
+
+#[test]
+fn every_lock_try_and_once_orders_accesses() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = built(&BUILT, "orders", &["-std=gnu11", "-pthread"]);
+    for (processes, domains) in [(2, "node"), (4, "node"), (4, "2"), (2, "host")] {
+        let mut command = command(domains, program, processes, &[]);
+        command.env("DHOLE_CONSISTENCY", "release");
+        let output = checked(command.output().unwrap());
+        let expected = format!("wrong 0 counts{}", " 100".repeat(7));
+        assert_eq!(lines(&output), [expected], "{processes}, domains {domains}");
+    }
+}

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Barrier;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use dhole::memory::{self, SharedRows, sync, threads};
 use dhole::sim::Settings;
@@ -198,6 +198,35 @@ fn two_domains_of_two_nodes_write_one_page_together() {
     let expected = format!("16 (2, 2) 4 {sent:?}");
     let said = said_in_a_folder(4, "in domains", "shm", "2");
     assert_eq!(said, expected);
+}
+
+#[test]
+fn what_is_released_is_found_also_by_a_node_that_acquires_nothing() {
+    let is_released = AtomicBool::new(false);
+    let program = |w: &mut Worker<'_>| {
+        let rows = release(w)?;
+        let cell = &rows.row(0).cells(w)[3];
+        // Both have a copy.
+        let before = cell.load(Relaxed);
+        w.barrier()?;
+        if w.node().index() == 0 {
+            cell.store(7, Relaxed);
+            sync::release()?;
+            is_released.store(true, SeqCst);
+        }
+        while !is_released.load(SeqCst) {
+            w.pause()?;
+        }
+        let after = cell.load(Relaxed);
+        w.barrier()?;
+        Ok(w.all_reduce((before, after), |one, other| {
+            (one.0 + other.0, one.1 + other.1)
+        })?)
+    };
+    let simulated = config(2).simulate(Settings::fixed_cost(2), program);
+    assert_eq!(simulated.expect("a run").value, (0, 14));
+    is_released.store(false, SeqCst);
+    assert_eq!(config(2).run(program).expect("a run").value, (0, 14));
 }
 
 #[test]
