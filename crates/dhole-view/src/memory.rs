@@ -401,6 +401,10 @@ impl Annex for NodeMemory {
                 MemoryOperation::Flush => "flushes",
                 _ => "writes",
             };
+            // As the program knows it.
+            let place = self.memory.arena.place_of(*address, 1);
+            let place = place.filter(|_| self.memory.is_placed);
+            let address = place.map_or(*address, |place| place.addr().get() as u64);
             let _infallible = write!(text, "\n{does} memory at {address:#x}, and waits for it");
         }
         for line in self.memory.sync.describe() {
