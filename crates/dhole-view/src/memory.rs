@@ -7,6 +7,8 @@ mod fetch;
 mod hold;
 mod isolate;
 mod release;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::collections::BTreeMap;
