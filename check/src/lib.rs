@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod bug;
+pub mod history;
 pub mod litmus;
 pub mod model;
 pub mod objects;

@@ -13,9 +13,8 @@ use dhole_protocol::objects::{
 };
 use rand::rngs::Xoshiro256PlusPlus as Random;
 use rand::{RngExt, SeedableRng};
-use stateright::semantics::{
-    ConsistencyTester, LinearizabilityTester, SequentialConsistencyTester, SequentialSpec,
-};
+
+use crate::history::{History, OneCopy};
 
 /// An operation on a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -181,20 +180,16 @@ impl Host for Counters {
     }
 }
 
-/// All objects as one copy each, for the checkers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct OneCopy(Vec<u8>);
+/// The values of all objects.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Values(Vec<u8>);
 
-impl SequentialSpec for OneCopy {
-    type Op = (usize, Op);
-    type Ret = u8;
+impl OneCopy for Values {
+    type Call = (usize, Op);
+    type Result = u8;
 
-    fn invoke(&mut self, (object, op): &(usize, Op)) -> u8 {
-        op.apply(&mut self.0[*object]).unwrap_or(u8::MAX)
-    }
-
-    fn is_valid_step(&mut self, (object, op): &(usize, Op), ret: &u8) -> bool {
-        op.apply(&mut self.0[*object]) == Some(*ret)
+    fn apply(&mut self, (object, op): &(usize, Op)) -> Option<u8> {
+        op.apply(&mut self.0[*object])
     }
 }
 
@@ -224,9 +219,9 @@ struct World {
     changes: bool,
     random: Random,
     planted: Planted,
-    sequential: SequentialConsistencyTester<usize, OneCopy>,
+    history: History<(usize, Op), u8>,
     /// Of the operations that write, alone: those that read a replica may be late.
-    linear: LinearizabilityTester<usize, OneCopy>,
+    writes: History<(usize, Op), u8>,
 }
 
 /// How a run is made.
@@ -277,7 +272,6 @@ impl World {
         nodes
             .iter_mut()
             .for_each(|node| node.machine.keep_digests());
-        let zeros = OneCopy(vec![0; shape.objects]);
         World {
             nodes,
             objects,
@@ -289,8 +283,8 @@ impl World {
             changes: shape.changes,
             random,
             planted,
-            sequential: SequentialConsistencyTester::new(zeros.clone()),
-            linear: LinearizabilityTester::new(zeros),
+            history: History::default(),
+            writes: History::default(),
         }
     }
 
@@ -454,9 +448,9 @@ impl World {
     }
 
     fn invoked(&mut self, thread: usize, call: (usize, Op)) -> Result<(), String> {
-        self.sequential.on_invoke(thread, call)?;
+        self.history.calls(thread, call)?;
         if call.1.writes() {
-            self.linear.on_invoke(thread, call)?;
+            self.writes.calls(thread, call)?;
         }
         Ok(())
     }
@@ -583,9 +577,9 @@ impl World {
     }
 
     fn returned(&mut self, thread: usize, op: Op, told: u8) -> Result<(), String> {
-        self.sequential.on_return(thread, told)?;
+        self.history.hears(thread, told)?;
         if op.writes() {
-            self.linear.on_return(thread, told)?;
+            self.writes.hears(thread, told)?;
         }
         Ok(())
     }
@@ -643,11 +637,12 @@ impl World {
             }
         }
         self.order_in_batches()?;
-        if self.sequential.serialized_history().is_none() {
-            return Err(format!("no order explains {:?}", self.sequential));
+        let zeros = Values(vec![0; self.objects.len()]);
+        if !self.history.is_sequentially_consistent(zeros.clone()) {
+            return Err(format!("no order explains {:?}", self.history));
         }
-        if self.linear.serialized_history().is_none() {
-            return Err(format!("no order in real time explains {:?}", self.linear));
+        if !self.writes.is_linearizable(zeros) {
+            return Err(format!("no order in real time explains {:?}", self.writes));
         }
         Ok(())
     }

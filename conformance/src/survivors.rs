@@ -13,12 +13,10 @@ use dhole::{
     Config, Error, NodeId, Object, ObjectError, Refusal, Result, RunError, Strategy, SyncError,
     Worker, on, replicated,
 };
+use dhole_check::history::{History, OneCopy};
 use rand::rngs::Xoshiro256PlusPlus as Random;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
-use stateright::semantics::{
-    ConsistencyTester, LinearizabilityTester, SequentialConsistencyTester, SequentialSpec,
-};
 
 /// A number that is added to.
 #[derive(Serialize, Deserialize)]
@@ -57,32 +55,22 @@ enum Act {
     Change(usize, Strategy),
 }
 
-/// All objects as one copy each.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct OneCopy(Vec<u8>);
+/// The values of all objects.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Values(Vec<u8>);
 
-impl OneCopy {
-    fn apply(&mut self, (object, op): (usize, Op)) -> Option<u8> {
-        let value = &mut self.0[object];
+impl OneCopy for Values {
+    type Call = (usize, Op);
+    type Result = u8;
+
+    fn apply(&mut self, (object, op): &(usize, Op)) -> Option<u8> {
+        let value = &mut self.0[*object];
         match op {
             Op::Add => *value += 1,
             Op::Take => *value = value.checked_sub(1)?,
             Op::Value => {}
         }
         Some(*value)
-    }
-}
-
-impl SequentialSpec for OneCopy {
-    type Op = (usize, Op);
-    type Ret = u8;
-
-    fn invoke(&mut self, op: &(usize, Op)) -> u8 {
-        self.apply(*op).unwrap_or(u8::MAX)
-    }
-
-    fn is_valid_step(&mut self, op: &(usize, Op), ret: &u8) -> bool {
-        self.apply(*op) == Some(*ret)
     }
 }
 
@@ -131,9 +119,9 @@ enum What {
 
 /// The observations of a run.
 #[derive(Default)]
-struct History(Mutex<Vec<Seen>>);
+struct Observed(Mutex<Vec<Seen>>);
 
-impl History {
+impl Observed {
     fn note(&self, w: &Worker<'_>, thread: usize, what: What) {
         let at_ns = w.now().as_nanos();
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,7 +201,7 @@ pub fn run(shape: Shape, seed: u64, planted: Planted) -> std::result::Result<(),
         let at_ns = random.random_range(20_000..900_000);
         settings.crashes.push(Crash { node, at_ns });
     }
-    let history = History::default();
+    let history = Observed::default();
     let ran = Config::nodes(1).survive(true).simulate(settings, |w| {
         let objects = objects(w, &made)?;
         work(w, &objects, &programs[w.node().index()], &history)
@@ -242,7 +230,7 @@ fn objects(w: &mut Worker<'_>, made: &[Strategy]) -> Result<Vec<Object<Sum>>> {
 }
 
 /// Does what a worker does, and in the end, when all have, looks at everything once more.
-fn work(w: &mut Worker<'_>, all: &[Object<Sum>], acts: &[Act], history: &History) -> Result<()> {
+fn work(w: &mut Worker<'_>, all: &[Object<Sum>], acts: &[Act], history: &Observed) -> Result<()> {
     let mut thread = w.node().index();
     let last = (0..all.len()).map(|object| Act::Call(object, Op::Value));
     for act in acts.iter().copied() {
@@ -261,7 +249,7 @@ fn perform(
     all: &[Object<Sum>],
     act: Act,
     thread: &mut usize,
-    history: &History,
+    history: &Observed,
 ) -> Result<()> {
     let (object, op) = match act {
         Act::Change(object, to) => {
@@ -340,10 +328,9 @@ fn tampered(mut seen: Vec<Seen>, lost: Option<NodeId>, planted: Planted) -> Vec<
 fn check(shape: Shape, mut seen: Vec<Seen>) -> std::result::Result<(), String> {
     // At one moment calls come before results: that is the weaker order of the two.
     seen.sort_by_key(|seen| (seen.at_ns, !matches!(seen.what, What::Calls(..))));
-    let zeros = OneCopy(vec![0; shape.objects]);
-    let mut sequential = SequentialConsistencyTester::new(zeros.clone());
-    // Of what writes, alone: those that read a replica may be late.
-    let mut linear = LinearizabilityTester::new(zeros);
+    let mut history = History::default();
+    // Of the operations that write, alone: those that read a replica may be late.
+    let mut writes = History::default();
     let mut calls: Vec<(usize, usize, Op, u128)> = Vec::new();
     let mut missed: Vec<Option<u128>> = vec![None; shape.objects];
     for Seen {
@@ -355,9 +342,9 @@ fn check(shape: Shape, mut seen: Vec<Seen>) -> std::result::Result<(), String> {
         match *what {
             What::Calls(object, op) => {
                 calls.push((*thread, object, op, *at_ns));
-                sequential.on_invoke(*thread, (object, op))?;
+                history.calls(*thread, (object, op))?;
                 if op != Op::Value {
-                    linear.on_invoke(*thread, (object, op))?;
+                    writes.calls(*thread, (object, op))?;
                 }
             }
             What::Hears(object, value) => {
@@ -366,9 +353,9 @@ fn check(shape: Shape, mut seen: Vec<Seen>) -> std::result::Result<(), String> {
                 if missed[object].is_some_and(|missed| missed < *called) {
                     return Err(format!("object {object} was lost, and is back: {seen:?}"));
                 }
-                sequential.on_return(*thread, value)?;
+                history.hears(*thread, value)?;
                 if *op != Op::Value {
-                    linear.on_return(*thread, value)?;
+                    writes.hears(*thread, value)?;
                 }
             }
             What::Misses(object) => {
@@ -376,11 +363,12 @@ fn check(shape: Shape, mut seen: Vec<Seen>) -> std::result::Result<(), String> {
             }
         }
     }
-    if sequential.serialized_history().is_none() {
+    let zeros = Values(vec![0; shape.objects]);
+    if !history.is_sequentially_consistent(zeros.clone()) {
         return Err(format!("no order explains {seen:?}"));
     }
-    match linear.serialized_history() {
-        Some(_) => Ok(()),
-        None => Err(format!("no order in real time explains {seen:?}")),
+    if !writes.is_linearizable(zeros) {
+        return Err(format!("no order in real time explains {seen:?}"));
     }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod decoders;
 mod groups;
+mod history;
 mod objects;
 mod oracle;
 mod random_programs;
