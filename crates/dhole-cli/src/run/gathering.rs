@@ -26,7 +26,8 @@ pub struct Gathering {
     survives: BTreeSet<u16>,
     /// At most one failure of each node, in the order of the reports.
     failed: Vec<Failed>,
-    /// The exit codes with which programs on nodes have ended the run, in the order of the reports.
+    /// The exit codes with which programs end the run: the first of each node, in the order of the
+    /// reports.
     exits: Vec<(u16, u8)>,
 }
 
@@ -91,7 +92,11 @@ impl Gathering {
                 self.failed.retain(|failed| failed.node != node);
                 self.failed.push(Failed { node, how, after });
             }
-            Word::Exits { code } => self.exits.push((node, code)),
+            Word::Exits { code } => {
+                if self.exits.iter().all(|(of, _)| *of != node) {
+                    self.exits.push((node, code));
+                }
+            }
             // What follows on a failure that was taken may be heard before that it was.
             Word::GoesOn => {
                 self.failed.retain(|failed| failed.node != node);
@@ -260,6 +265,17 @@ mod tests {
         assert_eq!(nodes.never_came(3, 1), None, "it failed by itself");
         nodes.said(1, MEETS);
         assert_eq!(nodes.never_came(3, 0), None);
+    }
+
+    #[test]
+    fn of_the_exit_codes_of_a_node_the_first_is_kept_until_it_meets_again() {
+        let mut nodes = Gathering::default();
+        for (node, code) in [(1, 3), (0, 4), (1, 5)] {
+            nodes.said(node, Word::Exits { code });
+        }
+        assert_eq!(nodes.exits(), [(1, 3), (0, 4)]);
+        nodes.said(1, MEETS);
+        assert_eq!(nodes.exits(), [(0, 4)]);
     }
 
     #[test]
