@@ -105,6 +105,13 @@ int main(int argc, char **argv) {
         pthread_create(&t, 0, leave, (void *)5L);
         for (;;) sleep(1);
     }
+    else if (!strcmp(what, "child3")) {
+        pid_t child = fork();
+        if (child == 0)
+            exit(3);
+        waitpid(child, NULL, 0);
+        exit(5);
+    }
     else if (!strcmp(what, "exit6")) {
         pthread_create(&t, 0, leave, (void *)6L);
         for (;;) sleep(1);

@@ -45,9 +45,15 @@ fn exit_of_any_thread_ends_the_run_with_its_code() {
 
 #[test]
 fn the_command_says_which_nodes_program_exited_with_which_code() {
-    // By a call on the other node, by `return` beside threads, and in a function that hears of a
-    // mistake there.
-    for (case, node, code) in [("exit6", 1, 6), ("pool", 0, 4), ("leaves", 0, 9)] {
+    // By a call on the other node, by `return` beside threads, in a function that hears of a
+    // mistake there, and behind a child of `fork` that has exited with another code.
+    let cases = [
+        ("exit6", 1, 6),
+        ("pool", 0, 4),
+        ("leaves", 0, 9),
+        ("child3", 0, 5),
+    ];
+    for (case, node, code) in cases {
         for (program, domains) in both_domains() {
             let output = run_in(domains, program, 2, &[case]);
             let said = text(&output.stderr);
