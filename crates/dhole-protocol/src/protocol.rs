@@ -121,17 +121,13 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.check_arrival(&event)?;
-        if !matches!(event, Event::Deliver { .. }) {
-            self.coherence.members.worker_goes_on();
-        }
-        if !matches!(
-            event,
-            Event::Deliver { .. }
-                | Event::DeliverAgain { .. }
-                | Event::Serve
-                | Event::Array(ArrayEvent::Blocks(_))
-        ) {
-            self.coherence.members.call_is_over();
+        match event {
+            // Neither is something that the worker does.
+            Event::Deliver { .. } | Event::WaitedLong => {}
+            Event::DeliverAgain { .. } | Event::Serve | Event::Array(ArrayEvent::Blocks(_)) => {
+                self.coherence.members.worker_goes_on();
+            }
+            _ => self.worker_acts(),
         }
         match event {
             Event::Allocated { range, coherence } => {
@@ -221,6 +217,14 @@ impl Protocol {
             Event::AskIds { ids } => self.ids.ask(ids, out),
         }
         Ok(())
+    }
+
+    /// The worker does something that is no part of the call before. Every method that it calls
+    /// says so: while it waits next, it does not count as computing.
+    #[inline]
+    fn worker_acts(&mut self) {
+        self.coherence.members.worker_goes_on();
+        self.coherence.members.call_is_over();
     }
 
     fn edges(&self) -> Edges<'_> {

@@ -137,6 +137,7 @@ impl Protocol {
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_call(Called::Barrier, 0, site)?;
+        self.worker_acts();
         let before = fx.commands().len();
         let acted = self.arrive_in_rounds(site, fx);
         self.ends_step(acted, before, fx)

@@ -19,6 +19,7 @@ impl Protocol {
         misses: &[Unread],
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
+        self.worker_acts();
         let before = fx.commands().len();
         let acted = self.coherence.read_misses(misses, fx);
         self.ends_step(acted, before, fx)

@@ -55,6 +55,7 @@ impl Protocol {
 
     /// The worker waits for an operation, or for a process: [`Event::Await`](crate::Event::Await).
     pub fn awaits(&mut self, what: WaitingFor, site: CallSite) {
+        self.worker_acts();
         self.wait_for.begin(what, site);
     }
 

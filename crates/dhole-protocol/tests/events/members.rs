@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dhole_model::{Coherence, Elements, MessageKind, NodeId, Oid, OidRange, Version};
 use dhole_protocol::{
     ArrayBlocks, ArrayEvent, Attached, BlockAccess, BlockEvent, CoherenceProtocol, Command,
-    Context, Event, Message, Needs, ProtocolError, RegionCommand, WorkerIs,
+    Context, Event, Message, Needs, Operation, Protocol, ProtocolError, RegionCommand, Unread,
+    WaitingFor, WorkerIs,
 };
 use serde::{Deserialize, Serialize};
 
@@ -208,6 +209,42 @@ fn what_a_call_waited_for_stays_until_the_call_has_returned() {
     ));
 }
 
+/// What a worker does by a method of the protocol, and no event.
+type Act = fn(&mut Protocol, &mut Vec<Command>);
+
+#[test]
+fn a_worker_that_waits_by_a_method_answers_as_by_an_event() {
+    let arrives: Act = |node, out| node.arrive_at_rounds(site(1), out).expect("it arrives");
+    let misses: Act = |node, out| {
+        let (oid, creator) = (OBJECT.plus(1), n(0));
+        let miss = Unread {
+            oid,
+            creator,
+            zero_ok: false,
+            coherence: Moving::coherence(),
+        };
+        node.read_misses(&[miss], out).expect("it is not freed");
+    };
+    let calls: Act = |node, _| {
+        let name = site(2);
+        let operation = Operation {
+            object: Operation::NO_OBJECT,
+            name,
+            made: None,
+        };
+        node.awaits(WaitingFor::Operation(operation), site(1));
+    };
+    for acts in [arrives, misses, calls] {
+        let mut pack = pack(2);
+        let all = pack.nodes.iter_mut();
+        all.for_each(|node| *node = node.clone().disseminating(u32::MAX));
+        pack.run(1, miss_under(OBJECT, 0, Moving::coherence()));
+        acts(&mut pack.nodes[1], &mut Vec::new());
+        pack.run(0, miss_under(OBJECT, 1, Moving::coherence()));
+        assert_eq!(pack.done[0].last(), Some(&Command::Done));
+    }
+}
+
 #[test]
 fn a_notice_reaches_who_acquires() {
     let mut pack = Pack::new(3);
@@ -380,6 +417,8 @@ fn a_block_stays_while_its_call_waits_for_another_one() {
     pack.run(1, reads(0));
     pack.begin(1, reads(1));
     let asked = pack.in_flight.pop_front().expect("node 1 asks");
+    // However long it waits.
+    pack.local(1, Event::WaitedLong);
     let units = [BLOCKS.array].into_iter().collect();
     pack.begin(0, on_blocks(None, BlockAccess::Read(units)));
     pack.settle();
