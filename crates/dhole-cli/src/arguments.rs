@@ -8,6 +8,7 @@ use dhole::sim::{Computation, Crash, Description, Settings};
 use dhole::{
     Barriers, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races, ReportForm,
 };
+use dhole_cli::paper::Paper;
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -366,98 +367,6 @@ pub struct Node {
     /// The program and its arguments
     #[arg(last = true, required = true, num_args = 1..)]
     pub program: Vec<OsString>,
-}
-
-/// `dhole paper`.
-#[derive(Subcommand)]
-pub enum Paper {
-    /// Hu et al., "Run-Time Support for Distributed Sharing in Typed Languages"
-    Dosa(Dosa),
-    /// Itzkovitz and Schuster, "MultiView and Millipage - Fine-Grain Sharing in Page-Based DSMs"
-    Multiview(Multiview),
-}
-
-/// `dhole paper dosa`.
-#[derive(Args)]
-pub struct Dosa {
-    /// Small inputs: minutes instead of a quarter of an hour or more
-    #[arg(long)]
-    pub small: bool,
-
-    /// Only the simulated runs. Leaves out the runs timed on this machine: Table 1, and Table 7's
-    /// rows of one node. On any network, work then takes as long as on the paper's machines
-    #[arg(long)]
-    pub simulated: bool,
-
-    /// The numbers of nodes of the simulated clusters; at the largest, everything is counted
-    #[arg(
-        long,
-        value_name = "N,N..",
-        value_delimiter = ',',
-        default_values_t = [16, 32],
-        value_parser = clap::value_parser!(u16).range(1..=1024)
-    )]
-    pub nodes: Vec<u16>,
-
-    /// A network by its name, or the file that describes one. On another network than the paper's,
-    /// work takes as long as on this machine
-    #[arg(long, value_name = "NAME|FILE", default_value = "dosa-1999")]
-    pub network: String,
-
-    /// The folder for tables, figures and runs; a run that it has is not repeated [default: dosa,
-    /// or dosa-small]
-    #[arg(long, value_name = "FOLDER")]
-    pub out: Option<PathBuf>,
-
-    /// The number of simulations at a time [default: the machine's cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: Option<u16>,
-}
-
-impl Dosa {
-    /// The number of simulations at a time.
-    pub fn jobs(&self) -> usize {
-        jobs(self.jobs)
-    }
-}
-
-/// The number of simulations at a time: that of the cores unless it is given.
-fn jobs(given: Option<u16>) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    given.map_or_else(cores, usize::from)
-}
-
-/// `dhole paper multiview`.
-#[derive(Args)]
-pub struct Multiview {
-    /// Small inputs: less than a minute
-    #[arg(long)]
-    pub small: bool,
-
-    /// Only the simulated runs. Leaves out what is measured on this machine: today's columns of
-    /// Table 1, and figure 5
-    #[arg(long)]
-    pub simulated: bool,
-
-    /// The folder for tables and runs; a run that it has is not repeated [default: multiview, or
-    /// multiview-small]
-    #[arg(long, value_name = "FOLDER")]
-    pub out: Option<PathBuf>,
-
-    /// The number of simulations at a time [default: the machine's cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: Option<u16>,
-
-    /// Measures operations between the nodes of a run: for the command itself
-    #[arg(long, hide = true)]
-    pub today: bool,
-}
-
-impl Multiview {
-    /// The number of simulations at a time.
-    pub fn jobs(&self) -> usize {
-        jobs(self.jobs)
-    }
 }
 
 /// `dhole sim`. Options that are left out are as in [`Settings::new`].

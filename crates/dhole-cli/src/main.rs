@@ -9,16 +9,14 @@ mod child;
 mod error;
 mod hello;
 mod manual;
-mod paper;
-mod primitive;
 mod run;
-mod say;
 mod sim;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command, Paper};
+use arguments::{Arguments, Command};
+use dhole_cli::{paper, primitive, say};
 
 fn main() -> ExitCode {
     let command = match Arguments::read(std::env::args_os()) {
@@ -33,11 +31,9 @@ fn main() -> ExitCode {
         }
         Command::Agent => run::agent().map_err(|e| (e.exit_code(), e.to_string())),
         Command::Sim(wanted) => sim::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
-        Command::Paper(Paper::Dosa(wanted)) => {
-            paper::dosa(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
-        }
-        Command::Paper(Paper::Multiview(wanted)) => {
-            paper::multiview::evaluate(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
+        Command::Paper(_) => {
+            let error = paper::start();
+            Err((error.exit_code(), error.to_string()))
         }
         Command::Cc(wanted) => cc::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
         Command::Man { command } => printed(manual::page(command.as_deref())),

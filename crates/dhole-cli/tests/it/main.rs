@@ -1,4 +1,4 @@
-//! The command as a user meets it: simulated clusters, processes, hosts, batch systems and papers.
+//! The command as a user meets it: simulated clusters, processes, hosts and batch systems.
 //!
 //! Several programs that it starts are a test of this very file, `member` of its module.
 #![forbid(unsafe_code)]
@@ -10,7 +10,6 @@ mod launch;
 mod machines;
 mod meeting;
 mod network;
-mod paper;
 mod run;
 mod sim;
 

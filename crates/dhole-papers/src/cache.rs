@@ -1,4 +1,4 @@
-//! Caches the outcomes of runs, so that an interrupted evaluation can go on.
+//! Caches what runs have printed, so that an interrupted evaluation can go on.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::PaperError;
-use super::cell::{Cell, Outcome};
+use crate::cell::Cell;
+use crate::error::PaperError;
 
-/// The cache: a folder with the outcomes of runs.
+/// The cache: a folder with what runs have printed.
 pub struct ResultCache {
     folder: PathBuf,
     /// The folder of `dhole` and the programs.
@@ -27,15 +28,15 @@ struct Kept {
     command: String,
     /// Bytes and time of last change of `dhole` and the program. Another build runs again.
     build: [u64; 4],
-    outcome: Outcome,
+    printed: Value,
 }
 
 impl ResultCache {
-    /// Opens the cache in `folder`, which is made if it is missing, for the programs beside
-    /// `dhole`.
+    /// Opens the cache in `folder`, which is made if it is missing, for the programs beside this
+    /// one.
     ///
     /// # Errors
-    /// [`PaperError::Folder`] if it cannot be made, or `dhole` cannot be found.
+    /// [`PaperError::Folder`] if it cannot be made, or this program cannot be found.
     pub fn open(
         folder: &Path,
         interrupted: &'static AtomicBool,
@@ -46,8 +47,8 @@ impl ResultCache {
             cause,
         };
         fs::create_dir_all(&cells).map_err(failed)?;
-        let dhole = std::env::current_exe().map_err(failed)?;
-        let programs = dhole.parent().unwrap_or(Path::new(".")).to_owned();
+        let own = std::env::current_exe().map_err(failed)?;
+        let programs = own.parent().unwrap_or(Path::new(".")).to_owned();
         Ok(ResultCache {
             folder: cells,
             programs,
@@ -55,7 +56,7 @@ impl ResultCache {
         })
     }
 
-    /// The outcomes of `cells`, each from the cache or run now, `at_once` at a time. A run that
+    /// What `cells` have printed, each from the cache or run now, `at_once` at a time. A run that
     /// fails has none, and the others go on.
     ///
     /// # Errors
@@ -64,7 +65,7 @@ impl ResultCache {
         &self,
         cells: &[Cell],
         at_once: usize,
-    ) -> Result<Vec<Result<Outcome, PaperError>>, PaperError> {
+    ) -> Result<Vec<Result<Value, PaperError>>, PaperError> {
         let found: Vec<_> = cells.iter().map(|_| Mutex::new(None)).collect();
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         for cell in cells {
@@ -99,19 +100,19 @@ impl ResultCache {
             })
     }
 
-    fn one(&self, cell: &Cell) -> Result<Outcome, PaperError> {
+    fn one(&self, cell: &Cell) -> Result<Value, PaperError> {
         let (command, build) = (cell.shown(), self.build(cell)?);
         let path = self.folder.join(format!("{}.json", cell.name));
         let kept = fs::read_to_string(&path).ok();
         let kept = kept.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
         if let Some(kept) = kept.filter(|kept| kept.command == command && kept.build == build) {
-            return Ok(kept.outcome);
+            return Ok(kept.printed);
         }
-        let outcome = cell.run(&self.programs)?;
+        let printed = cell.run(&self.programs)?;
         let kept = Kept {
             command,
             build,
-            outcome,
+            printed,
         };
         let text = serde_json::to_string_pretty(&kept).expect("numbers and words");
         // Written beside and moved, so that no half of a run is ever found.
@@ -122,7 +123,7 @@ impl ResultCache {
                 folder: path,
                 cause,
             })?;
-        Ok(kept.outcome)
+        Ok(kept.printed)
     }
 
     fn build(&self, cell: &Cell) -> Result<[u64; 4], PaperError> {

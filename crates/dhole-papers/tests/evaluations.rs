@@ -1,14 +1,17 @@
 //! `dhole paper` as a user meets it. The programs are shell scripts that say hello as
-//! `dhole::run` does, and print what the real ones print.
+//! `dhole::run` does, and print what the real ones print. `cargo test --workspace` builds `dhole`
+//! beside `dhole-papers`; where this crate is tested alone, it is to be built before
+//! (`cargo build -p dhole-cli`).
+
+#![forbid(unsafe_code)]
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
-
-use crate::write_script;
 
 /// What a program prints: as much as tables need.
 const PRINTED: &str = r#"{"seconds":2.5,"sequential_seconds":10.0,"messages":9999,"measured":{
@@ -21,7 +24,9 @@ const PRINTED: &str = r#"{"seconds":2.5,"sequential_seconds":10.0,"messages":999
 fn bench(script: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut copies = Command::new("cp"); // no copy of this process is open for writing
-    copies.arg(env!("CARGO_BIN_EXE_dhole")).arg(folder.path());
+    let papers = Path::new(env!("CARGO_BIN_EXE_dhole-papers"));
+    let programs = [papers, &papers.with_file_name("dhole")];
+    copies.args(programs).arg(folder.path());
     assert!(copies.status().unwrap().success());
     let ran = folder.path().join("ran");
     let printed = PRINTED.replace('\n', "");
@@ -42,6 +47,21 @@ fn bench(script: &str) -> TempDir {
         write_script(&folder.path().join(program), &script);
     }
     folder
+}
+
+/// Writes a script that can be run at once. A child writes it, for a file that is open for writing
+/// cannot be run: a process that another test starts meanwhile would hold open what is open here.
+fn write_script(path: &Path, text: &str) {
+    let mut writer = Command::new("/bin/sh")
+        .args(["-c", "cat >\"$0\" && chmod 700 \"$0\""])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = writer.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    assert!(writer.wait().unwrap().success(), "{}", path.display());
 }
 
 fn dosa(folder: &Path, words: &[&str]) -> Child {
@@ -244,6 +264,12 @@ fn what_cannot_be_run_is_refused() {
         "{}",
         said(&output)
     );
+    fs::remove_file(folder.path().join("dhole-papers")).unwrap();
+    let output = run(folder.path(), &["--small"]);
+    assert_eq!(output.status.code(), Some(127));
+    let said = said(&output);
+    assert!(said.contains("/dhole-papers"), "{said}");
+    assert!(said.contains("`./install`"), "{said}");
 }
 
 /// `dhole paper multiview`, on simulated hosts only.
