@@ -19,7 +19,7 @@ use std::fmt;
 use dhole_model::NodeId;
 use dhole_protocol::memory::{
     Accessed, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Permission,
-    RequestState, VIEW_BITS,
+    RequestState, VIEW_BITS, WantedHold,
 };
 use stateright::{Model, Property};
 
@@ -52,6 +52,11 @@ pub enum MemoryOp {
     Hold(usize, bool),
     /// Holds it no more. A thread that held it to write has written it.
     Release(usize, bool),
+    /// Takes its lock in the memory of the node's domain, which is one for all nodes of the domain:
+    /// to read it or to write. A thread of a domain does so before it holds anything.
+    Lock(usize, bool),
+    /// Gives the lock up.
+    Unlock(usize),
 }
 
 /// A program over minipages.
@@ -82,8 +87,12 @@ struct Thread {
     slow: bool,
     /// Of its request for new minipages.
     ticket: u32,
+    /// What it is about to hold.
+    holding: Option<WantedHold>,
     /// Of each minipage that it holds the number of its last write.
     held: [Option<u8>; MOST_MINIPAGES],
+    /// Whether it has the lock of each in its domain, and to write it.
+    locked: [Option<bool>; MOST_MINIPAGES],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -420,6 +429,9 @@ impl Step<'_> {
         match (op, phase) {
             (MemoryOp::Fetch(_), Phase::Woken { .. }) => return self.opens(at, number),
             (MemoryOp::Allocate(_), Phase::Woken { .. }) => return self.has_allocated(at, number),
+            (MemoryOp::Hold(_, writes), _) => return self.holds(at, number, writes),
+            (MemoryOp::Lock(_, writes), _) => return self.locks(at, number, Some(writes)),
+            (MemoryOp::Unlock(_), _) => return self.locks(at, number, None),
             _ => {}
         }
         if let Phase::Woken { asked } = phase {
@@ -451,8 +463,8 @@ impl Step<'_> {
             MemoryOp::Read(_) => self.asks(at, number, MemoryOperation::Read),
             MemoryOp::Write(_) => self.asks(at, number, MemoryOperation::Write),
             MemoryOp::Free(_) => self.asks(at, number, MemoryOperation::Free),
-            MemoryOp::Hold(_, false) => self.asks(at, number, MemoryOperation::Read),
-            MemoryOp::Hold(_, true) => self.asks(at, number, MemoryOperation::Write),
+            // They are above.
+            MemoryOp::Hold(..) | MemoryOp::Lock(..) | MemoryOp::Unlock(_) => {}
             MemoryOp::Release(_, writes) => self.releases(at, number, writes),
             MemoryOp::Prefetch(_) => {
                 self.at(at, |node, out| {
@@ -489,7 +501,6 @@ impl Step<'_> {
                 self.moment.latest[of].0 = value;
                 self.set_value(at, of, value);
             }
-            MemoryOp::Hold(_, writes) => return self.holds(at, number, writes),
             _ => return false,
         }
         self.over(at, number);
@@ -553,7 +564,9 @@ fn minipage(op: MemoryOp) -> usize {
         | MemoryOp::Free(of)
         | MemoryOp::Allocate(of)
         | MemoryOp::Hold(of, _)
-        | MemoryOp::Release(of, _) => of,
+        | MemoryOp::Release(of, _)
+        | MemoryOp::Lock(of, _)
+        | MemoryOp::Unlock(of) => of,
     }
 }
 
@@ -620,7 +633,9 @@ impl Model for MemoryModel {
                 phase: Phase::Computes,
                 slow: false,
                 ticket: 0,
+                holding: None,
                 held: [None; MOST_MINIPAGES],
+                locked: [None; MOST_MINIPAGES],
             };
             Node {
                 machine,
@@ -660,11 +675,16 @@ impl Model for MemoryModel {
                     MemoryOp::Write(_) => permission == Permission::Write,
                     _ => false,
                 };
+                // A thread that is to hold something looks when its node is woken for anything.
+                let looks = matches!(op, MemoryOp::Hold(..));
+                if self.is_locked_out(moment, at, number) {
+                    continue;
+                }
                 // The machine takes one step after the other.
                 let goes_on = match thread.phase {
                     Phase::Computes => hits || node.commands.is_empty(),
                     Phase::Woken { .. } => node.commands.is_empty(),
-                    Phase::Waits { .. } => false,
+                    Phase::Waits { .. } => looks && node.commands.is_empty(),
                 };
                 if goes_on {
                     actions.push(Happening::Compute(at, number, true));

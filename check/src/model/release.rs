@@ -521,9 +521,7 @@ impl Step<'_> {
             ReleaseOp::Hold(_) if self.moment.nodes[at].commands.is_empty() => {
                 let address = self.model.address(of);
                 let mut held = false;
-                self.node(at, |node| {
-                    held = node.machine.hold(address, 8, true).is_ok()
-                });
+                self.node(at, |node| held = node.machine.hold(address, true).is_ok());
                 if !held {
                     return false;
                 }

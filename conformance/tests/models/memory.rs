@@ -1,7 +1,7 @@
 //! Raw memory: every run of small programs over Millipage's machines.
 
 use conformance::model::memory::MemoryOp::{
-    self, Allocate, Fetch, Free, Hold, Prefetch, Push, Read, Release, Write,
+    self, Allocate, Fetch, Free, Hold, Lock, Prefetch, Push, Read, Release, Unlock, Write,
 };
 use conformance::model::memory::{MemoryBug, MemoryFault, MemoryModel, MemorySight};
 
@@ -266,6 +266,51 @@ fn neighbours_are_brought_to_a_leader_and_withdrawn_where_they_are_lent() {
     let both: &[&[MemoryOp]] = &[&[Read(0)], &[Read(1)]];
     let four = grouped(&[0, 0], [none, &[&[Write(1)]], none, both]);
     sound(in_domains(four), &held);
+}
+
+/// A thread of a domain takes the locks of all minipages that it is to hold, and then holds them.
+fn holds_in_a_domain(of: &[(usize, bool)]) -> Vec<MemoryOp> {
+    let locks = of.iter().map(|(of, writes)| Lock(*of, *writes));
+    let holds = of.iter().map(|(of, writes)| Hold(*of, *writes));
+    let releases = of.iter().rev().map(|(of, writes)| Release(*of, *writes));
+    let unlocks = of.iter().rev().map(|(of, _)| Unlock(*of));
+    locks.chain(holds).chain(releases).chain(unlocks).collect()
+}
+
+/// As [`in_domains`], of minipages in groups: three nodes that hold some of them one after the
+/// other.
+fn hold_in_domains(manager: usize, nodes: [&[&[(usize, bool)]]; 3]) -> MemoryModel {
+    let threads = nodes.map(|holds| {
+        let ops = holds.iter().flat_map(|of| holds_in_a_domain(of));
+        ops.collect::<Vec<_>>()
+    });
+    let [one, two, three] = &threads;
+    in_domains(grouped(
+        &[manager; 2],
+        [&[&one[..]], &[&two[..]], &[&three[..]]],
+    ))
+}
+
+#[test]
+fn nodes_of_a_domain_hold_what_is_brought_meanwhile() {
+    let (first, second): (&[_], &[_]) = (&[(0, true)], &[(1, true)]);
+    let (reads, reads_second): (&[_], &[_]) = (&[(0, false)], &[(1, false)]);
+    let (both, mixed): (&[_], &[_]) = (&[(0, true), (1, true)], &[(0, false), (1, true)]);
+    for manager in [0, 1, 2] {
+        let runs: [[&[&[_]]; 3]; 6] = [
+            [&[first, second], &[second], &[second]],
+            [&[reads, reads_second], &[reads_second], &[second]],
+            [&[reads_second], &[reads], &[second]],
+            [&[second], &[first], &[reads_second]],
+            [&[both], &[second], &[first]],
+            [&[mixed], &[both], &[mixed]],
+        ];
+        for nodes in runs {
+            sound(hold_in_domains(manager, nodes), &[]);
+        }
+    }
+    let leaves = hold_in_domains(1, [&[first, second], &[second], &[second]]);
+    caught(MemoryBug::LeaveRequest, MemoryFault::WrongCopies, leaves);
 }
 
 #[test]

@@ -71,7 +71,7 @@ use table::Table;
 pub use ahead::{MOST_PREFETCH_BYTES, MOST_PREFETCHES};
 pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
 pub use group::MOST_IN_A_GROUP;
-pub use hold::HoldRefusal;
+pub use hold::{HoldRefusal, WantedHold};
 pub use message::{MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation};
 pub use minipage::{MINIPAGE_PAGE, MOST_MINIPAGE_BYTES, Minipage, VIEW_BITS};
 pub use release::MemoryFlush;

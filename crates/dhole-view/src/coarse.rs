@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use dhole_node::Worker;
 
-use crate::held::{self, Wanted};
+use crate::held;
 use crate::number::SharedNumber;
 use crate::shared::{MemoryError, SharedRange, Use};
 
@@ -118,23 +118,16 @@ impl<N: SharedNumber> SharedRange<N> {
     ) -> Result<R, MemoryError> {
         let memory = self.tested(w)?;
         let len = self.row_len();
-        let mut rows = Vec::new();
+        let (mut rows, mut wanted) = (Vec::new(), Vec::new());
         for row in self.each() {
             row.place(memory, is_used)?;
-            rows.push(
-                memory
-                    .arena
-                    .coarse_at(row.address(), len * size_of::<N>())
-                    .cast(),
-            );
+            let bytes = len * size_of::<N>();
+            rows.push(memory.arena.coarse_at(row.address(), bytes).cast());
+            // What is held is where the rows lie, whatever a reference says of their minipages.
+            wanted.push(row.wanted(false));
         }
         memory.fetch(&mut self.minipages(), false)?;
-        let wanted = self.minipages().map(|(address, bytes)| Wanted {
-            address,
-            bytes: bytes.into(),
-            writes: false,
-        });
-        held::holding(memory, wanted.collect(), || f(rows, len))
+        held::holding(memory, wanted, || f(rows, len))
     }
 }
 

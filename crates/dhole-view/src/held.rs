@@ -1,7 +1,7 @@
 //! Rows as slices, which no other node changes while a closure has them.
 
 use dhole_node::Worker;
-use dhole_protocol::memory::{HoldRefusal, VIEW_BITS};
+use dhole_protocol::memory::{HoldRefusal, Minipage, VIEW_BITS};
 
 use crate::context::{self, MemoryWaitError};
 use crate::domain_holds::HeldPages;
@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::number::SharedNumber;
 use crate::shared::{MemoryError, SharedRow, Use, gone, memory};
 
-/// A row that is held until this is dropped, by unwinding too.
+/// A minipage that is held until this is dropped, by unwinding too.
 struct Held<'a> {
     memory: &'a Memory,
     address: u64,
@@ -25,10 +25,13 @@ impl Drop for Held<'_> {
 }
 
 /// A row to be held: where it is, and whether to write it.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted {
-    pub address: u64,
-    pub bytes: u64,
-    pub writes: bool,
+    address: u64,
+    bytes: u64,
+    /// How many numbers.
+    len: u64,
+    writes: bool,
 }
 
 impl Wanted {
@@ -36,12 +39,17 @@ impl Wanted {
     fn offset(&self) -> u64 {
         self.address & ((1 << VIEW_BITS) - 1)
     }
+
+    fn foreign(&self) -> MemoryError {
+        let (at, len) = (self.address, self.len);
+        MemoryError::Foreign { at, len }
+    }
 }
 
-/// Rows that are held, and the pages of the domain, which are dropped last: the other nodes of the
-/// domain have this memory too, and wait.
+/// Minipages that are held, and the pages of the domain, which are dropped last: the other nodes of
+/// the domain have this memory too, and wait.
 struct AllHeld<'a> {
-    rows: Vec<Held<'a>>,
+    minipages: Vec<Held<'a>>,
     locked: Option<HeldPages<'a>>,
 }
 
@@ -71,7 +79,7 @@ fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, Mem
     }
     wanted.sort_by_key(|it| it.address);
     let mut held = AllHeld {
-        rows: Vec::new(),
+        minipages: Vec::new(),
         locked: None,
     };
     if let Some(holds) = &memory.domain_holds {
@@ -79,10 +87,8 @@ fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, Mem
             return Err(MemoryWaitError::Holds.into());
         }
         for it in &wanted {
-            let (at, len) = (it.address, it.bytes);
-            if memory.arena.place_of(at, len as usize).is_none() {
-                return Err(MemoryError::Foreign { at, len });
-            }
+            let place = memory.arena.place_of(it.address, it.bytes as usize);
+            place.ok_or_else(|| it.foreign())?;
         }
         let ranges = wanted.iter().map(|it| (it.address, it.bytes, it.writes));
         held.locked = Some(holds.hold(ranges)?);
@@ -91,29 +97,61 @@ fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, Mem
         }
     }
     // All that have been held are released, in the other order, where one cannot be.
-    held.rows.reserve(wanted.len());
-    for Wanted {
-        address,
-        bytes,
-        writes,
-    } in wanted
-    {
-        match memory.hold(address, bytes, writes)? {
-            Ok(()) => {}
-            // It waits for a flush (`Memory::hold`).
-            Err(HoldRefusal::Lacks | HoldRefusal::Flushes) => return Err(gone(memory, address)),
-            Err(HoldRefusal::Beyond) => {
-                let (at, len) = (address, bytes);
-                return Err(MemoryError::Foreign { at, len });
+    let mut last = None;
+    for place in 0..wanted.len() {
+        let row = wanted[place];
+        let (mut at, end) = (row.address, row.address + row.bytes);
+        loop {
+            let is_held = |of: &Minipage| (of.at..end_of(*of)).contains(&at);
+            let minipage = match last.filter(is_held) {
+                Some(minipage) => minipage,
+                None => hold_minipage(memory, at, &wanted[place..], &mut held.minipages)?,
+            };
+            (at, last) = (end_of(minipage), Some(minipage));
+            if at >= end {
+                break;
             }
         }
-        held.rows.push(Held {
+    }
+    Ok(held)
+}
+
+/// The address behind a minipage.
+fn end_of(minipage: Minipage) -> u64 {
+    minipage.at + u64::from(minipage.bytes)
+}
+
+/// Holds the minipage at an address of the first of these rows. If one of the others lies on it too
+/// and is to be written, it is held to be written at once: a thread that holds it to read it does
+/// not wait for that.
+fn hold_minipage<'a>(
+    memory: &'a Memory,
+    address: u64,
+    wanted: &[Wanted],
+    held: &mut Vec<Held<'a>>,
+) -> Result<Minipage, MemoryError> {
+    let (row, mut writes) = (wanted[0], wanted[0].writes);
+    loop {
+        let minipage = memory.hold(address, writes)?;
+        let minipage = minipage.map_err(|refusal| match refusal {
+            // It waits for a flush (`Memory::hold`).
+            HoldRefusal::Lacks | HoldRefusal::Flushes => gone(memory, address),
+            HoldRefusal::Beyond => row.foreign(),
+        })?;
+        let one = Held {
             memory,
             address,
             writes,
-        });
+        };
+        let mut on_it = wanted.iter().take_while(|it| it.address < end_of(minipage));
+        let is_written = on_it.any(|it| it.writes);
+        if writes || !is_written {
+            held.push(one);
+            return Ok(minipage);
+        }
+        drop(one);
+        writes = true;
     }
-    Ok(held)
 }
 
 impl<N: SharedNumber> SharedRow<N> {
@@ -159,10 +197,11 @@ impl<N: SharedNumber> SharedRow<N> {
         holding(memory(w)?, vec![self.wanted(true)], || f(cells))
     }
 
-    fn wanted(self, writes: bool) -> Wanted {
+    pub(crate) fn wanted(self, writes: bool) -> Wanted {
         Wanted {
             address: self.address(),
             bytes: (self.len() * size_of::<N>()) as u64,
+            len: self.len() as u64,
             writes,
         }
     }
@@ -214,8 +253,8 @@ pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
 /// In a domain no other node that writes a page of the row has it meanwhile (`DomainHolds`). All
 /// its nodes use these pages by slices alone (`Sizes`).
 ///
-/// Otherwise: while a row is held no other node writes it, and its bytes lie within its minipage
-/// (`Millipage::hold`). No two minipages of which a node has copies have bytes in common, so none
+/// Otherwise: while a row is held no other node writes it, and its bytes lie within minipages that
+/// are held (`hold_all`). No two minipages of which a node has copies have bytes in common, so none
 /// that comes meanwhile has some of these. The threads of this node use the page by slices alone
 /// (`Sizes`), which only a worker has, and to write them it is borrowed mutably. Every pattern is a
 /// number (`SharedNumber`).

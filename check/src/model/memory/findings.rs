@@ -49,6 +49,8 @@ pub enum MemoryBug {
     ForgetMember,
     /// A leader withdraws what it has lent before that has come.
     WithdrawEarly,
+    /// A thread holds what was brought meanwhile, and leaves its request before the answer.
+    LeaveRequest,
 }
 
 /// A property that fails.

@@ -1,11 +1,8 @@
 //! Threads that hold minipages.
 
-use dhole_protocol::memory::Permission;
+use dhole_protocol::memory::{Permission, WantedHold};
 
-use super::{MemoryBug, MemoryFault, Step, minipage};
-
-/// Bytes of a minipage here.
-const BYTES: u64 = 8;
+use super::{MemoryBug, MemoryFault, MemoryModel, MemoryOp, Moment, Phase, Step, minipage};
 
 fn needed(writes: bool) -> Permission {
     match writes {
@@ -15,16 +12,38 @@ fn needed(writes: bool) -> Permission {
 }
 
 impl Step<'_> {
-    /// A thread holds a minipage from here on, if it may.
-    pub(super) fn holds(&mut self, at: usize, number: usize, writes: bool) -> bool {
+    /// A thread that is to hold a minipage takes a step: it holds it, or waits.
+    pub(super) fn holds(&mut self, at: usize, number: usize, writes: bool) {
         let of = self.next_minipage(at, number);
         let address = self.model.address(of);
-        let mut held = false;
-        self.at(at, |node, _| {
-            held = node.machine.hold(address, BYTES, writes).is_ok()
+        let leaves = self.model.bug == Some(MemoryBug::LeaveRequest);
+        let mut held = None;
+        self.at(at, |node, out| {
+            let thread = &mut node.threads[number];
+            let new = || WantedHold::new(address, writes);
+            let mut holding = thread.holding.take().unwrap_or_else(new);
+            let waits = matches!(thread.phase, Phase::Waits { .. });
+            let early = (leaves && waits).then(|| node.machine.hold(address, writes).ok());
+            held = match early.flatten() {
+                Some(minipage) => Some(Ok(minipage)),
+                None => node.machine.hold_step(&mut holding, false, out),
+            };
+            let waits = held.is_none();
+            thread.holding = waits.then_some(holding);
+            thread.phase = match waits {
+                true => Phase::Waits { asked: true },
+                false => Phase::Computes,
+            };
         });
-        if !held {
-            return false;
+        match held {
+            None => return,
+            Some(Ok(_)) => {}
+            Some(Err(_)) => {
+                if !self.is_freeing(of) {
+                    self.fault(MemoryFault::WrongFree);
+                }
+                return self.over(at, number);
+            }
         }
         let (permission, value) = (self.moment.nodes[at].copies[of].0, self.value(at, of));
         let latest = self.moment.latest[of].0;
@@ -38,7 +57,6 @@ impl Step<'_> {
             self.gives_up(at, of, writes);
         }
         self.over(at, number);
-        true
     }
 
     /// A thread holds a minipage no more, which no other node has written meanwhile.
@@ -78,8 +96,30 @@ impl Step<'_> {
         }
     }
 
+    /// A thread takes a lock of its domain, or gives it up.
+    pub(super) fn locks(&mut self, at: usize, number: usize, locked: Option<bool>) {
+        let of = self.next_minipage(at, number);
+        self.node(at, |node| node.threads[number].locked[of] = locked);
+        self.over(at, number);
+    }
+
     pub(super) fn next_minipage(&self, at: usize, number: usize) -> usize {
         let done = self.moment.nodes[at].threads[number].done;
         minipage(self.model.nodes[at][number][done])
+    }
+}
+
+impl MemoryModel {
+    /// Whether a thread is to take a lock that others of its domain have.
+    pub(super) fn is_locked_out(&self, moment: &Moment, at: usize, number: usize) -> bool {
+        let done = moment.nodes[at].threads[number].done;
+        let Some(MemoryOp::Lock(of, writes)) = self.nodes[at][number].get(done).copied() else {
+            return false;
+        };
+        let mut nodes = moment.nodes.iter().enumerate();
+        nodes.any(|(node, it)| {
+            let mut locked = it.threads.iter().filter_map(|thread| thread.locked[of]);
+            self.leader(node) == self.leader(at) && locked.any(|others| others || writes)
+        })
     }
 }

@@ -22,16 +22,15 @@ impl MemoryModel {
             return None;
         }
         if !self.is_over(moment) {
-            let mut woken = moment
-                .nodes
-                .iter()
-                .zip(&self.nodes)
-                .flat_map(|(node, ops)| {
-                    let threads = node.threads.iter().zip(ops);
-                    threads.map(|(thread, ops)| {
-                        !matches!(thread.phase, Phase::Waits { .. }) && thread.done < ops.len()
-                    })
-                });
+            let nodes = moment.nodes.iter().enumerate();
+            let mut woken = nodes.flat_map(|(at, node)| {
+                let threads = node.threads.iter().enumerate();
+                threads.map(move |(number, thread)| {
+                    !matches!(thread.phase, Phase::Waits { .. })
+                        && thread.done < self.nodes[at][number].len()
+                        && !self.is_locked_out(moment, at, number)
+                })
+            });
             return (!woken.any(|goes_on| goes_on)).then_some(MemoryFault::Stuck);
         }
         let has = |node: usize, of: usize| moment.nodes[node].copies[of].0 >= Permission::Read;

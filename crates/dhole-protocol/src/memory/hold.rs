@@ -2,9 +2,10 @@
 
 use dhole_model::NodeId;
 
-use super::Millipage;
 use super::command::{MemoryEffects, Permission};
-use super::message::{MemoryKind, MemoryMessage};
+use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
+use super::minipage::Minipage;
+use super::{Millipage, RequestState};
 use crate::error::ProtocolError;
 
 /// A minipage that threads of this node hold.
@@ -21,11 +22,38 @@ pub(super) struct Hold {
 pub enum HoldRefusal {
     /// The node may not read them, or not write them: it has to ask.
     Lacks,
-    /// They are not all of one minipage.
+    /// The address is on the page of a minipage, and not in it.
     Beyond,
     /// The node flushes the minipage, and merges what others wrote: it may be held when that is
     /// over.
     Flushes,
+}
+
+/// A minipage that a thread wants to hold, and may have to wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct WantedHold {
+    address: u64,
+    writes: bool,
+    /// It has made a request, or joined one, that it has not acknowledged.
+    asked: bool,
+    has_asked: bool,
+}
+
+impl WantedHold {
+    /// The one at an address, to read it or to write.
+    pub fn new(address: u64, writes: bool) -> WantedHold {
+        WantedHold {
+            address,
+            writes,
+            asked: false,
+            has_asked: false,
+        }
+    }
+
+    /// Whether the node had to ask for it.
+    pub fn has_asked(&self) -> bool {
+        self.has_asked
+    }
 }
 
 impl Hold {
@@ -37,14 +65,14 @@ impl Hold {
 }
 
 impl Millipage {
-    /// A thread holds `bytes` bytes of a minipage from an address on, to read them or to write, if
-    /// the node may. Then no other node gets it, or gets it to write, before the
-    /// [release](Millipage::release). A thread that holds minipages waits only for those that lie
-    /// behind all of them: so of nodes that want the same ones one goes on.
+    /// A thread holds the minipage at an address, to read it or to write, if the node may. Then no
+    /// other node gets it, or gets it to write, before the [release](Millipage::release). A thread
+    /// that holds minipages waits only for those that lie behind all of them: so of nodes that want
+    /// the same ones one goes on. The minipage, whose bytes alone are held.
     ///
     /// # Errors
     /// [`HoldRefusal`]
-    pub fn hold(&mut self, address: u64, bytes: u64, writes: bool) -> Result<(), HoldRefusal> {
+    pub fn hold(&mut self, address: u64, writes: bool) -> Result<Minipage, HoldRefusal> {
         let needed = match writes {
             true => Permission::Write,
             false => Permission::Read,
@@ -53,8 +81,7 @@ impl Millipage {
         let held = held.filter(|held| held.permission >= needed);
         let minipage = held.ok_or(HoldRefusal::Lacks)?.minipage;
         let end = minipage.at + u64::from(minipage.bytes);
-        let is_within = minipage.at <= address && address.checked_add(bytes) <= Some(end);
-        if !is_within {
+        if !(minipage.at..end).contains(&address) {
             return Err(HoldRefusal::Beyond);
         }
         if self.released.flushes(minipage) {
@@ -65,7 +92,55 @@ impl Millipage {
             true => hold.writers += 1,
             false => hold.readers += 1,
         }
-        Ok(())
+        Ok(minipage)
+    }
+
+    /// A step of a thread that wants to hold something: it holds it, if the node may, and asks for
+    /// it otherwise. `None` says that the thread waits. Then it takes another step when it is woken
+    /// for the page, and may take one at any time before. [`HoldRefusal::Lacks`] says that nothing
+    /// is allocated there.
+    ///
+    /// `is_kept` says that another thread has what came for the page, and has not acknowledged it.
+    pub fn hold_step(
+        &mut self,
+        holding: &mut WantedHold,
+        is_kept: bool,
+        out: &mut impl MemoryEffects,
+    ) -> Option<Result<Minipage, HoldRefusal>> {
+        let WantedHold {
+            address, writes, ..
+        } = *holding;
+        loop {
+            let state = holding.asked.then(|| self.state(address));
+            // The answer is this thread's to acknowledge, even where the minipage has come
+            // meanwhile as the neighbour of another one.
+            if state == Some(RequestState::Waits) {
+                return None;
+            }
+            let held = self.hold(address, writes);
+            let lacks = matches!(held, Err(HoldRefusal::Lacks | HoldRefusal::Flushes));
+            if is_kept {
+                return (!lacks).then_some(held);
+            }
+            // A flush of the minipage may wait for this.
+            if holding.asked {
+                self.goes_on(address, out);
+                holding.asked = false;
+            }
+            match held {
+                // What others wrote is merged first.
+                Err(HoldRefusal::Flushes) => return None,
+                // Otherwise it came to read, for another thread, or was lost again.
+                Err(HoldRefusal::Lacks) if state != Some(RequestState::Gone) => {}
+                held => return Some(held),
+            }
+            (holding.asked, holding.has_asked) = (true, true);
+            let operation = match writes {
+                true => MemoryOperation::Write,
+                false => MemoryOperation::Read,
+            };
+            self.access(address, operation, true, out);
+        }
     }
 
     /// A thread holds the minipage at an address no more.

@@ -1,23 +1,13 @@
-//! Holding minipages, so that what would take them away waits.
+//! WantedHold minipages, so that what would take them away waits.
 
 use dhole_node::AnnexStep;
-use dhole_protocol::memory::{HoldRefusal, MemoryOperation, RequestState};
+use dhole_protocol::memory::{HoldRefusal, MemoryOperation, Minipage, WantedHold};
 
-use super::{Effects, Inside, Kept, Memory, waits_for};
+use super::{Inside, Kept, Memory, waits_for};
 use crate::context::{self, MemoryWaitError};
 
-/// Bytes that a thread wants to hold.
-struct Wanted {
-    thread: usize,
-    address: u64,
-    bytes: u64,
-    writes: bool,
-    asked: bool,
-    counted: bool,
-}
-
 impl Memory {
-    /// Holds bytes of a minipage, and waits until this node may have them.
+    /// Holds the minipage at an address, and waits until this node may have it.
     ///
     /// # Errors
     /// [`MemoryWaitError`]; [`HoldRefusal`], where [`Lacks`](HoldRefusal::Lacks) says that nothing
@@ -25,27 +15,36 @@ impl Memory {
     pub fn hold(
         &self,
         address: u64,
-        bytes: u64,
         writes: bool,
-    ) -> Result<Result<(), HoldRefusal>, MemoryWaitError> {
+    ) -> Result<Result<Minipage, HoldRefusal>, MemoryWaitError> {
         if context::holds() {
             return Err(MemoryWaitError::Holds);
         }
-        let mut wanted = Wanted {
-            thread: context::own_number(),
-            address,
-            bytes,
-            writes,
-            asked: false,
-            counted: false,
-        };
+        let thread = context::own_number();
+        let mut holding = WantedHold::new(address, writes);
+        let mut counted = false;
         let mut held = Err(HoldRefusal::Lacks);
         self.steps(waits_for(address), &mut |inside, effects| {
-            let step = hold_step(&mut wanted, inside, effects);
-            inside.waits.remove(&wanted.thread);
+            let Inside { machine, kept, .. } = &mut *inside;
+            // A thread that keeps the page until its instruction is over has asked for it.
+            let is_page = |kept: &Kept| waits_for(kept.page) == waits_for(address);
+            let is_kept = kept.iter().any(is_page);
+            let step = machine.hold_step(&mut holding, is_kept, effects);
+            if holding.has_asked() && !counted {
+                counted = true;
+                effects.out.work.faults += 1;
+                match writes {
+                    true => effects.out.write_faults += 1,
+                    false => effects.out.read_faults += 1,
+                }
+            }
+            inside.waits.remove(&thread);
             let Some(ended) = step else {
-                let operation = operation(writes);
-                inside.waits.insert(wanted.thread, (address, operation));
+                let operation = match writes {
+                    true => MemoryOperation::Write,
+                    false => MemoryOperation::Read,
+                };
+                inside.waits.insert(thread, (address, operation));
                 return AnnexStep::Waits;
             };
             held = ended;
@@ -54,7 +53,7 @@ impl Memory {
         Ok(held)
     }
 
-    /// Holds them no more.
+    /// Holds it no more.
     ///
     /// # Errors
     /// [`MemoryWaitError`]
@@ -62,76 +61,5 @@ impl Memory {
         let mut released = Ok(());
         self.acts(|machine, effects| released = machine.release(address, writes, effects))?;
         released.map_err(MemoryWaitError::Refused)
-    }
-}
-
-/// Takes a step; what came of it, if it is over.
-fn hold_step(
-    wanted: &mut Wanted,
-    inside: &mut Inside,
-    effects: &mut Effects<'_, '_>,
-) -> Option<Result<(), HoldRefusal>> {
-    let Inside { machine, kept, .. } = inside;
-    let Wanted {
-        address,
-        bytes,
-        writes,
-        ..
-    } = *wanted;
-    loop {
-        let held = machine.hold(address, bytes, writes);
-        // A thread that keeps the page until its instruction is over has asked for it.
-        let is_page = |kept: &Kept| waits_for(kept.page) == waits_for(address);
-        let is_kept = kept.iter().any(is_page);
-        // What others wrote is merged first. The flush may wait for this acknowledgement.
-        if held == Err(HoldRefusal::Flushes) {
-            let waits = machine.state(address) == RequestState::Waits;
-            if wanted.asked && !is_kept && !waits {
-                machine.goes_on(address, effects);
-                wanted.asked = false;
-            }
-            return None;
-        }
-        if held != Err(HoldRefusal::Lacks) {
-            // What came of its request is acknowledged now that it is held.
-            if wanted.asked {
-                machine.goes_on(address, effects);
-            }
-            return Some(held);
-        }
-        if is_kept {
-            return None;
-        }
-        if wanted.asked {
-            let state = machine.state(address);
-            if state == RequestState::Waits {
-                return None;
-            }
-            machine.goes_on(address, effects);
-            // Otherwise it came to read, for another thread, or was lost again.
-            if state == RequestState::Gone {
-                return Some(held);
-            }
-        }
-        wanted.asked = true;
-        machine.access(address, operation(writes), true, effects);
-        if !wanted.counted {
-            wanted.counted = true;
-            effects.out.work.faults += 1;
-            match writes {
-                true => effects.out.write_faults += 1,
-                false => effects.out.read_faults += 1,
-            }
-        }
-        if effects.failed.is_some() {
-            return None;
-        }
-    }
-}
-
-fn operation(writes: bool) -> MemoryOperation {
-    match writes {
-        true => MemoryOperation::Write,
-        false => MemoryOperation::Read,
     }
 }

@@ -183,6 +183,51 @@ pub fn groups() -> Result<(), RunError> {
     Ok(())
 }
 
+/// In each turn one node writes each row by slices, and then all read all rows.
+pub fn slices_of_groups() -> Result<(), RunError> {
+    const ROWS: usize = 40;
+    let run = config(1).run(|w| {
+        let (me, nodes) = (w.node().index(), w.nodes());
+        let rows = w.once(|w| Ok(memory::alloc_groups::<u64>(w, ROWS, 100)?))?;
+        for turn in 0..40 {
+            let whose = |row: usize| (row * 7 + turn as usize * 3 + row / 5) % (nodes + 1);
+            for row in (0..ROWS).filter(|row| whose(*row) == me) {
+                rows.row(row).write(w, |row| row.fill(turn))?;
+            }
+            w.barrier()?;
+            for row in 0..ROWS {
+                let found = rows.row(row).read(w, |row| row[99])?;
+                assert!(
+                    whose(row) == nodes || found == turn,
+                    "row {row} in turn {turn}"
+                );
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    })?;
+    println!("=> {:?}", run.report.domains);
+    Ok(())
+}
+
+#[test]
+fn slices_of_groups_are_held_in_domains_of_several_nodes() {
+    for (nodes, domains) in [(3, "2"), (4, "2"), (5, "3")] {
+        let managers = ["allocator", "one"];
+        for managers in managers {
+            let also = [
+                ("DHOLE_TRANSPORT", "shm"),
+                (DOMAINS, domains),
+                ("DHOLE_MANAGERS", managers),
+            ];
+            let also = also.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            for ended in cluster::run_with(nodes, "slices of groups", |_| also.to_vec()) {
+                assert_eq!(ended.code, Some(0), "{nodes} {managers}: {}", ended.all);
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_of_groups_are_whole_within_domains_and_between_them() {
     for (nodes, domains, expected) in [

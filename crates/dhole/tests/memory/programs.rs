@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use dhole::{RunError, Worker};
 
 use crate::{
-    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, managers, release,
-    starting, sync, threads,
+    attempts, config, domain_locks, domains, ending, isolate, killed, litmus, managers,
+    release, starting, sync, threads,
 };
 
 /// Runs a program by its name; the exit code of the process.
@@ -47,6 +47,7 @@ pub fn run(name: &str) -> i32 {
         "shares" => ends(domains::shares()),
         "stale" => ends(domains::stale()),
         "groups" => ends(domains::groups()),
+        "slices of groups" => ends(domains::slices_of_groups()),
         "spins" => says(domains::spins),
         "litmus" => {
             let rounds = std::env::var(litmus::ROUNDS).expect("a number of rounds");
