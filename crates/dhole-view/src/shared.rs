@@ -224,7 +224,8 @@ pub fn alloc_groups<N: SharedNumber>(
 
 /// Allocates `count` rows of `len` numbers that are zero, one behind the other, each page of them a
 /// minipage: what a program gets that does not control false sharing (MultiView, section 4.4). A
-/// row may lie on two pages; [`SharedRow::prefetch`], `push` and `free` are for the first of them.
+/// row may lie on two pages: slices hold both, and [`SharedRow::prefetch`], `push` and `free` are
+/// for the first of them.
 ///
 /// # Errors
 /// As [`alloc_rows`].
@@ -376,18 +377,23 @@ impl<N: SharedNumber> SharedRows<N> {
     /// When there are not so many, like a slice.
     #[track_caller]
     pub fn range(self, rows: impl RangeBounds<usize>) -> SharedRange<N> {
-        let begins = match rows.start_bound() {
-            Bound::Included(first) => *first,
-            Bound::Excluded(before) => *before + 1,
-            Bound::Unbounded => 0,
+        let (start, end) = (rows.start_bound(), rows.end_bound());
+        // Behind the last number there is none.
+        let begins = match start {
+            Bound::Included(first) => Some(*first),
+            Bound::Excluded(before) => before.checked_add(1),
+            Bound::Unbounded => Some(0),
         };
-        let ends = match rows.end_bound() {
-            Bound::Included(last) => *last + 1,
-            Bound::Excluded(behind) => *behind,
-            Bound::Unbounded => self.count(),
+        let ends = match end {
+            Bound::Included(last) => last.checked_add(1),
+            Bound::Excluded(behind) => Some(*behind),
+            Bound::Unbounded => Some(self.count()),
         };
-        let fits = begins <= ends && ends <= self.count();
-        assert!(fits, "rows {begins}..{ends} of {}", self.count);
+        let both = begins.zip(ends);
+        let fits = both.filter(|(begins, ends)| begins <= ends && *ends <= self.count());
+        let Some((begins, ends)) = fits else {
+            panic!("rows from {start:?} to {end:?} of {}", self.count);
+        };
         SharedRange {
             of: self,
             rows: begins..ends,
@@ -403,16 +409,51 @@ impl<N: SharedNumber> SharedRows<N> {
     #[track_caller]
     pub fn free(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = memory(w)?;
-        if self.count > 0 {
-            self.row(0).tested(memory)?;
-            self.row(self.count() - 1).tested(memory)?;
-        }
+        self.tested(memory, 0..self.count())?;
         for (at, _) in self.minipages(0..self.count()) {
             if !memory.free(at, CallSite::caller())? {
                 return Err(gone(memory, at));
             }
         }
         Ok(())
+    }
+
+    /// Tests rows: all of them lie in the memory, as some allocation lays rows out.
+    fn tested(self, memory: &Memory, rows: Range<usize>) -> Result<(), MemoryError> {
+        if !self.is_laid_out() {
+            let (at, len) = (self.at, self.count.saturating_mul(self.len));
+            return Err(MemoryError::Foreign { at, len });
+        }
+        // What lies between them is tested where it is used.
+        if !rows.is_empty() {
+            self.row(rows.start).tested(memory)?;
+            self.row(rows.end - 1).tested(memory)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an allocation may have laid rows out so. A reference that some node has made up says
+    /// anything.
+    fn is_laid_out(self) -> bool {
+        let bytes = self.len.checked_mul(size_of::<N>() as u64);
+        let fits = |bytes: &u64| *bytes <= 1 << VIEW_BITS;
+        if self.on_page == PAGES {
+            let all = bytes.and_then(|bytes| bytes.checked_mul(self.count));
+            return self.chunk == self.count && all.as_ref().is_some_and(fits);
+        }
+        let of_chunk = bytes.and_then(|bytes| bytes.checked_mul(self.chunk));
+        let Some(of_chunk) = of_chunk.filter(fits).filter(|_| self.chunk > 0) else {
+            return false;
+        };
+        let on_page = self.stride.checked_mul(self.on_page);
+        let are_on_page = of_chunk <= self.stride && on_page <= Some(MINIPAGE_PAGE);
+        if self.on_page > 1 && !are_on_page || self.stride > 1 << VIEW_BITS {
+            return false;
+        }
+        let pages = of_chunk.max(self.stride).div_ceil(MINIPAGE_PAGE);
+        let groups = self.count.div_ceil(self.chunk).div_ceil(self.on_page);
+        let all = groups.checked_mul(pages * MINIPAGE_PAGE);
+        all.as_ref().is_some_and(fits)
     }
 
     /// An address on each minipage of rows, and how many bytes it has.
@@ -500,10 +541,7 @@ impl<N: SharedNumber> SharedRange<N> {
     /// The memory, which has the first and the last row.
     pub(crate) fn tested<'id>(&self, w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
         let memory = memory(w)?;
-        if let (false, Range { start, end }) = (self.rows.is_empty(), &self.rows) {
-            self.of.row(*start).tested(memory)?;
-            self.of.row(end - 1).tested(memory)?;
-        }
+        self.of.tested(memory, self.rows.clone())?;
         Ok(memory)
     }
 }

@@ -136,6 +136,132 @@ fn what_cannot_be_held_is_an_error_in_words() {
 }
 
 #[test]
+fn a_row_on_two_pages_is_held_on_both() {
+    // 500 numbers take less than a page, so every row but the first lies on two.
+    const LEN: usize = 500;
+    for run in everywhere(3, 2, |w| {
+        let rows = w.once(|w| Ok(memory::alloc_contiguous::<u64>(w, 8, LEN)?))?;
+        for turn in 0..20 {
+            // The rows of a page are in common: one is read, and one beside it written.
+            let row = (turn + w.node().index()) % 7;
+            let both = [row, row + 1].map(|row| rows.row(row));
+            hold(w, [both[0]], [both[1]], |[_], [row]| {
+                row.iter_mut().for_each(|it| *it += 1)
+            })?;
+            hold(w, [both[1]], [both[0]], |[_], [row]| {
+                row.iter_mut().for_each(|it| *it += 1)
+            })?;
+            let alike = both[1].read(w, |row| row.iter().all(|number| *number == row[0]))?;
+            assert!(alike, "row {row} in turn {turn}");
+        }
+        w.barrier()?;
+        let mut sum = 0;
+        for row in 0..8 {
+            sum += rows.row(row).read(w, |row| row.iter().sum::<u64>())?;
+        }
+        w.barrier()?;
+        Ok(sum)
+    }) {
+        assert_eq!(run.value, 3 * 20 * 2 * LEN as u64);
+    }
+}
+
+#[test]
+fn rows_of_one_chunk_are_held_to_be_read_and_to_be_written() {
+    for run in everywhere(3, 3, |w| {
+        let rows = w.once(|w| Ok(memory::alloc_chunks::<u64>(w, 8, 200, 4)?))?;
+        for turn in 0..40 {
+            let row = (turn + w.node().index()) % 7;
+            let (read, written) = (rows.row(row), rows.row(row + 1));
+            hold(w, [read], [written], |[_], [row]| row[199] += 1)?;
+        }
+        w.barrier()?;
+        let mut sum = 0;
+        for row in 0..8 {
+            sum += rows.row(row).read(w, |row| row[199])?;
+        }
+        w.barrier()?;
+        Ok(sum)
+    }) {
+        assert_eq!(run.value, 3 * 40);
+    }
+}
+
+#[test]
+fn a_range_of_rows_ends_where_the_rows_do() {
+    let run = config(1).run(|w| {
+        let rows = memory::alloc_rows::<u64>(w, 4, 8)?;
+        let panics = |range: &dyn Fn() -> memory::SharedRange<u64>| {
+            let range = std::panic::AssertUnwindSafe(range);
+            let said = std::panic::catch_unwind(|| range().count()).expect_err("there are 4");
+            said.downcast_ref::<String>().cloned().expect("words")
+        };
+        let all = [
+            panics(&|| rows.range(0..=usize::MAX)),
+            panics(&|| {
+                rows.range((
+                    std::ops::Bound::Excluded(usize::MAX),
+                    std::ops::Bound::Unbounded,
+                ))
+            }),
+            panics(&|| rows.range(2..5)),
+        ];
+        assert!(
+            all.iter()
+                .all(|it| it.starts_with("rows from ") && it.ends_with(" of 4")),
+            "{all:?}"
+        );
+        Ok(rows.range(1..=3).count() + rows.range(..).count())
+    });
+    assert_eq!(run.expect("a run").value, 7);
+}
+
+#[test]
+fn references_to_rows_that_no_allocation_lays_out_are_refused() {
+    let run = config(1).run(|w| {
+        let rows = memory::alloc_rows::<u64>(w, 40, 8)?;
+        let (of_others, large) = (
+            memory::alloc_rows::<u64>(w, 1, 8)?,
+            memory::alloc_rows::<u64>(w, 2, 4096)?,
+        );
+        rows.row(0).write(w, |row| row.fill(3))?;
+        // SAFETY: references are six numbers, of which all values are tested when they are used.
+        let of = |rows: SharedRows<u64>| unsafe {
+            std::mem::transmute::<SharedRows<u64>, [u64; 6]>(rows)
+        };
+        let [at, count, stride, on_page, len, chunk] = of(rows);
+        let forged = [
+            // Pages, and not all rows in one minipage.
+            [at, count, stride, 0, len, chunk],
+            [at, count, stride, 0, len, count + 1],
+            [at, count, stride, on_page, len, 0],
+            [at, count, stride, on_page, len, u64::MAX],
+            [at, u64::MAX, stride, on_page, len, chunk],
+            [at, count, stride, on_page, u64::MAX / 2, chunk],
+            [at, count, u64::MAX, on_page, len, chunk],
+            [at, count, 8, on_page, len, chunk],
+        ];
+        for forged in forged {
+            // SAFETY: as above.
+            let rows = unsafe { std::mem::transmute::<[u64; 6], SharedRows<u64>>(forged) };
+            let is_foreign = |error: MemoryError| matches!(error, MemoryError::Foreign { .. });
+            let range = || rows.range(0..2.min(rows.count()));
+            assert!(range().read(w, |_| ()).is_err_and(is_foreign), "{forged:?}");
+            assert!(range().prefetch(w).is_err_and(is_foreign), "{forged:?}");
+            assert!(range().fetch(w).is_err_and(is_foreign), "{forged:?}");
+            assert!(rows.free(w).is_err_and(is_foreign), "{forged:?}");
+        }
+        let whole = rows
+            .range(..)
+            .read(w, |rows| (0..40).map(|row| rows.row(row)[7]).sum::<u64>());
+        of_others.free(w)?;
+        large.free(w)?;
+        Ok(whole?)
+    });
+    assert_eq!(run.expect("a run").value, 3);
+}
+
+#[test]
 fn a_row_is_released_where_its_closure_panics() {
     let run = config(2).run(|w| {
         let rows = rows(w)?;
