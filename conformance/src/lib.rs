@@ -23,6 +23,8 @@ pub mod decoders;
 pub mod oracle;
 mod platform;
 pub mod ports;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod raw_memory;
 pub mod suite;
 pub mod survivors;
 
@@ -34,3 +36,5 @@ pub use platform::{
     ByMessage, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, Remote, SeeingProcesses,
     Tampered,
 };
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub use raw_memory::InDomains;

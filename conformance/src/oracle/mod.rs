@@ -9,11 +9,15 @@
 mod execute;
 mod expect;
 mod generate;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod memory;
 mod program;
 mod shrink;
 
 pub use execute::execute;
 pub use expect::{Race, expected};
 pub use generate::{Size, generate};
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+pub use memory::{MemoryProgram, execute_memory, generate_memory};
 pub use program::{Action, End, Phase, Program, ROW_LEN};
 pub use shrink::shrink;

@@ -83,7 +83,7 @@ pub fn seeing(nodes: usize) -> Vec<(Box<dyn Port>, VisibleMemory)> {
     let mut links = links(nodes, ShmLink::RING_BYTES);
     for (node, memory) in all.iter().enumerate() {
         for peer in (0..nodes).filter(|peer| *peer != node) {
-            let files = memory.files().expect("descriptors");
+            let files = memory.all_files().expect("descriptors");
             let link = links[node][peer].as_ref().expect("a link to each");
             link.show(&files).expect("a peer");
         }

@@ -10,5 +10,6 @@ mod looking;
 mod multicast;
 mod ordered;
 mod pipelined;
+mod raw_memory;
 mod started;
 mod suite;
