@@ -143,6 +143,9 @@ pub enum ThreadRefusal {
     /// It does not have the lock.
     #[error("releasing lock {0:#x}: this thread does not have it")]
     NotHeld(u64),
+    /// A barrier that no thread would reach.
+    #[error("waiting at barrier {0:#x} of no threads: a barrier is of at least one")]
+    NoParties(u64),
     /// Other threads wait at the barrier that say another number.
     #[error("a barrier {key:#x} of {given} threads: it takes {parties}, as others that wait say")]
     Parties {

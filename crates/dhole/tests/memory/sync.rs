@@ -105,6 +105,9 @@ fn a_barrier_takes_two_messages_for_each_other_node() {
     for run in runs {
         assert_eq!(sent(&run, MessageKind::ThreadBarrier), 50 * 4);
     }
+    let none = config(1).run(|_| Ok(barrier(5, 0, site())?));
+    let words = none.map(|_| ()).expect_err("nobody reaches it").to_string();
+    assert!(words.contains("barrier 0x5 of no threads"), "{words}");
     let refused = config(2).run(|w| {
         let refused = match w.node().index() {
             // Node 1 comes when node 0 waits, or the other way round: one of them is refused.

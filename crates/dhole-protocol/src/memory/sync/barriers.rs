@@ -45,7 +45,7 @@ impl ThreadSync {
     /// itself knows at once.
     ///
     /// # Errors
-    /// [`ThreadRefusal::Parties`]; [`ThreadRefusal::Full`]
+    /// [`ThreadRefusal::NoParties`]; [`ThreadRefusal::Parties`]; [`ThreadRefusal::Full`]
     pub fn arrive(
         &mut self,
         thread: ThreadId,
@@ -54,12 +54,14 @@ impl ThreadSync {
         site: CallSite,
         out: &mut Vec<ThreadCommand>,
     ) -> Attempt {
+        if parties == 0 {
+            return Err(ThreadRefusal::NoParties(key));
+        }
         self.make_room_at_barriers(key)?;
         let here = self.arrivals.get(&key);
         let here = here.filter(|arrivals| !arrivals.waiting.is_empty());
-        let others = here.map_or(0, |arrivals| arrivals.parties);
-        let is_other = here.is_some() && others != parties;
-        if parties == 0 || is_other {
+        let others = here.map(|arrivals| arrivals.parties);
+        if let Some(others) = others.filter(|others| *others != parties) {
             return Err(ThreadRefusal::Parties {
                 key,
                 parties: others,
