@@ -73,7 +73,15 @@ impl<'id> Access<'id> for Worker<'id> {
             };
             if call.split().1.protocol.waits_to_write(oid) {
                 link.awaits(miss);
-                return link.and_wait(call, event).map(|_| Ok(()));
+                link.and_wait(call, event)?;
+                let heap = call.split().0;
+                return match heap.is_writable(oid) {
+                    true => Ok(Ok(())),
+                    false => {
+                        let bound = heap.binding(oid).map(|bound| bound.coherence);
+                        Err(not_ready(oid, bound.unwrap_or(Coherence::Lazy), true).into())
+                    }
+                };
             }
             link.local(call, Some(event)).map(Ok)
         });
@@ -477,7 +485,24 @@ impl Link<'_> {
         if !charged {
             state.follow_from(miss, &mut heap);
         }
-        self.bring(call, &[missed])
+        self.bring(call, &[missed])?;
+        let is_here = call.split().0.is_present(missed.oid);
+        if missed.coherence.member().is_some() && !is_here {
+            return Err(not_ready(missed.oid, missed.coherence, false).into());
+        }
+        Ok(())
+    }
+}
+
+/// The mistake of a protocol that says that an access is ready which cannot be made.
+pub(crate) fn not_ready(oid: Oid, coherence: Coherence, writes: bool) -> ProtocolError {
+    let what = match writes {
+        true => "write it is ready, and has not made it writable (Context::make_writable)",
+        false => "read it is ready, and has installed no copy (Context::install)",
+    };
+    ProtocolError::Member {
+        protocol: coherence.name(),
+        what: format!("of {oid} it says that the access to {what}"),
     }
 }
 

@@ -8,6 +8,7 @@ use dhole_protocol::{
 };
 use smallvec::{SmallVec, smallvec};
 
+use crate::access::not_ready;
 use crate::node::State;
 use crate::region_commands::{NUMBER, Stored, number, split};
 use crate::step::{Step, not_stored};
@@ -49,11 +50,18 @@ impl Link<'_> {
             self.awaits(miss);
             self.and_wait(call, event(None, BlockAccess::Read(absent)))?;
         }
+        let mut before = None;
         loop {
             let next = next(&call.split().0, blocks, elements, to_write);
             let Some(what) = next else {
                 return self.within_memory(call);
             };
+            // What is ready stays until the worker has seen it.
+            if before.as_ref() == Some(&what) {
+                let writes = matches!(what, BlockAccess::Write(_));
+                return Err(not_ready(elements.array, unread.coherence, writes).into());
+            }
+            before = Some(what.clone());
             self.awaits(miss);
             self.and_wait(call, event(Some(Needs { elements, to_write }), what))?;
         }

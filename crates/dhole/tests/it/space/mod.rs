@@ -6,6 +6,7 @@ mod failures;
 mod family;
 mod freeing;
 mod graphs;
+mod hasty;
 mod in_place;
 mod leaves;
 mod memory;
