@@ -15,6 +15,7 @@ mod isolate;
 mod killed;
 mod litmus;
 mod managers;
+mod nobody_comes;
 mod programs;
 mod release;
 mod reuse;

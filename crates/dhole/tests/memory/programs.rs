@@ -6,7 +6,7 @@ use dhole::{RunError, Worker};
 
 use crate::{
     attempts, config, domain_locks, domains, ending, isolate, killed, litmus, managers,
-    release, starting, sync, threads,
+    nobody_comes, release, starting, sync, threads,
 };
 
 /// Runs a program by its name; the exit code of the process.
@@ -46,6 +46,13 @@ pub fn run(name: &str) -> i32 {
         "holds through a loss" => says(domains::holds_through_a_loss),
         "shares" => ends(domains::shares()),
         "stale" => ends(domains::stale()),
+        "ends with a lock" => says(nobody_comes::ends_with_a_lock),
+        "waits for a semaphore" => says(nobody_comes::waits_for_a_semaphore),
+        "meets with a lock" => says(nobody_comes::meets_with_a_lock),
+        "crosses kinds" => says(nobody_comes::crosses_kinds),
+        "waits on a condition" => says(nobody_comes::waits_on_a_condition),
+        "returns when told" => says(nobody_comes::returns_when_told),
+        "differ in parties" => says(nobody_comes::differ_in_parties),
         "groups" => ends(domains::groups()),
         "slices of groups" => ends(domains::slices_of_groups()),
         "spins" => says(domains::spins),

@@ -31,6 +31,16 @@ pub fn run_with(
     program: &str,
     also: impl Fn(usize) -> Vec<(String, String)>,
 ) -> Vec<Ended> {
+    run_within(LONGEST, nodes, program, also)
+}
+
+/// As [`run_with`]. The test fails where the processes have not ended after so long.
+pub fn run_within(
+    longest: Duration,
+    nodes: usize,
+    program: &str,
+    also: impl Fn(usize) -> Vec<(String, String)>,
+) -> Vec<Ended> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let meeting = listener.local_addr().expect("it has one").to_string();
     let mut secret = tempfile::NamedTempFile::new().expect("a place for the secret");
@@ -68,13 +78,13 @@ pub fn run_with(
     drop(listener);
     let mut all: Vec<Option<Ended>> = (0..nodes).map(|_| None).collect();
     for _ in 0..nodes {
-        let Ok((node, output)) = ends.recv_timeout(LONGEST) else {
+        let Ok((node, output)) = ends.recv_timeout(longest) else {
             for child in children {
                 let pid = rustix::process::Pid::from_raw(child as i32).expect("a process");
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
             let left = all.iter().filter(|ended| ended.is_none()).count();
-            panic!("{program}: {left} processes have not ended after {LONGEST:?}");
+            panic!("{program}: {left} processes have not ended after {longest:?}");
         };
         all[node] = Some(ended(output.expect("it was waited for")));
     }
