@@ -158,7 +158,8 @@ pub struct Run {
 
     /// Lets the run go on when nodes are lost, with the replicated objects: the other nodes are not
     /// ended, and the exit code is 0 if any node succeeded, unless one failed when its run was
-    /// over. `Config::survive` of the program does the same
+    /// over, or node 0 is lost and no node prints in its place. `Config::survive` of the program
+    /// does the same
     #[arg(long)]
     pub survive: bool,
 

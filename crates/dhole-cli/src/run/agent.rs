@@ -210,7 +210,7 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 alone = true;
             }
             Some(Event::Silent) => silent = true,
-            Some(Event::Agent { .. } | Event::Unwritten) => {}
+            Some(Event::Agent { .. } | Event::Unwritten | Event::Printed(_)) => {}
             None => node.kill(),
         }
     }

@@ -152,6 +152,11 @@ impl Gathering {
         missing.next().filter(|_| in_vain)
     }
 
+    /// Whether this node has begun to join, and has not joined since.
+    pub fn is_joining(&self, node: u16) -> bool {
+        count(&self.meets, node) > count(&self.joined, node)
+    }
+
     /// Whether this node has begun to join.
     pub fn has_met(&self, node: u16) -> bool {
         self.meets.contains_key(&node)

@@ -39,6 +39,8 @@ pub enum Event {
     },
     /// For an agent: a node on another machine has ended, and will never join.
     Elsewhere(u16),
+    /// A node has written to its standard output, which has been passed on to its end.
+    Printed(u16),
     /// One of a node's two streams has been passed on to its end.
     Silent,
     /// This command cannot write a node's output.

@@ -21,6 +21,26 @@ pub trait Source: Read {
     fn comes(&self, within: Duration) -> bool;
 }
 
+/// A source that notes whether anything has come.
+pub struct Noting<'a> {
+    pub source: &'a mut dyn Source,
+    pub has_any: bool,
+}
+
+impl Read for Noting<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.has_any |= count > 0;
+        Ok(count)
+    }
+}
+
+impl Source for Noting<'_> {
+    fn comes(&self, within: Duration) -> bool {
+        self.source.comes(within)
+    }
+}
+
 impl Source for ChildStdout {
     fn comes(&self, within: Duration) -> bool {
         has_come(PollFd::new(self, PollFlags::IN), within)

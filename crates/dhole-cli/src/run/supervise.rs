@@ -25,7 +25,7 @@ use super::hosts::{Host, Place};
 use super::line::Word;
 use super::nodes::{Event, Link, Process};
 use super::order::Order;
-use super::output::{LinePrefix, Source, pass_on};
+use super::output::{LinePrefix, Noting, Source, pass_on};
 use super::secret::{Secret, random_hex};
 use crate::arguments::{Prefix, Run};
 use crate::child::End;
@@ -61,6 +61,8 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         ended: Vec::new(),
         gathering: Gathering::default(),
         answered: BTreeSet::new(),
+        printed: BTreeSet::new(),
+        silent: BTreeSet::new(),
         signalled: None,
         loss: LossNotice::None,
         tell,
@@ -128,6 +130,10 @@ pub struct Cluster<'a> {
     pub gathering: Gathering,
     /// Nodes whose agents have answered.
     pub answered: BTreeSet<u16>,
+    /// Nodes that have written to their standard output.
+    pub printed: BTreeSet<u16>,
+    /// Nodes that had to be killed, for they did not end when they were asked to.
+    pub silent: BTreeSet<u16>,
     /// The signal that ends the run.
     pub signalled: Option<i32>,
     loss: LossNotice,
@@ -358,7 +364,14 @@ impl Cluster<'_> {
         };
         let tell = self.tell.clone();
         thread::spawn(move || {
+            let mut stdout = Noting {
+                source: &mut stdout,
+                has_any: false,
+            };
             let passed = pass_on(&mut stdout, &mut io::stdout(), &out);
+            if stdout.has_any {
+                let _ = tell.send(Event::Printed(node));
+            }
             told(tell, "output", passed);
         });
         let mut stderr = child.stderr.take().expect("it was to be piped");
@@ -410,7 +423,12 @@ impl Cluster<'_> {
                 Some(event) => self.take(event),
                 None => match ending.as_mut().map(|e| e.advance(grace)) {
                     Some(Step::Ask) => self.signal_all(Signal::TERM),
-                    Some(Step::Kill) => self.kill_all(),
+                    Some(Step::Kill) => {
+                        let all = 0..self.processes.len() as u16;
+                        let has_ended = |node: &u16| self.ended.iter().any(|(it, _)| it == node);
+                        self.silent.extend(all.filter(|node| !has_ended(node)));
+                        self.kill_all();
+                    }
                     None => self.tell_of_loss(),
                 },
             }
@@ -460,6 +478,7 @@ impl Cluster<'_> {
             }
             Event::Agent { node, .. } => drop(self.answered.insert(node)),
             Event::Elsewhere(_) => {}
+            Event::Printed(node) => drop(self.printed.insert(node)),
             Event::Silent => self.streams -= 1,
             Event::Unwritten | Event::Alone => self.begin_to_end(SIGPIPE),
             Event::Signal(SIGQUIT) => self.ask_all(),

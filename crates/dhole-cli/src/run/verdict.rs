@@ -38,7 +38,7 @@ impl Cluster<'_> {
                     ));
                     end.code
                 }
-                None => 0,
+                None => self.nobody_printed().unwrap_or(0),
             };
         }
         let failed = self.gathering.failed();
@@ -73,6 +73,23 @@ impl Cluster<'_> {
             }
             None => 0,
         }
+    }
+
+    /// The exit code where node 0 is lost, and the node that prints the results in its place has
+    /// printed nothing.
+    fn nobody_printed(&self) -> Option<u8> {
+        let (_, end) = self.failures().find(|(node, _)| *node == 0)?;
+        let well = self.ended.iter().filter(|(_, end)| end.is_success());
+        let first = well.map(|(node, _)| *node).min()?;
+        if self.printed.contains(&first) {
+            return None;
+        }
+        let (lost, first) = (self.name(0), self.name(first));
+        complain(format_args!(
+            "{lost} was lost, and {first}, which prints the results in its place, has printed \
+             nothing: the program prints only where node 0 runs (Report::is_first)"
+        ));
+        Some(end.code)
     }
 
     /// The first node that was ended by a signal that this command did not send, and not because
@@ -129,10 +146,26 @@ impl Cluster<'_> {
                         "{name} did not come to join the others in time"
                     ));
                 }
-                None => self.blame(first, end),
+                None => match self.stuck_while_joining(first) {
+                    Some(stuck) => {
+                        let name = self.name(stuck);
+                        complain(format_args!(
+                            "{name} began to join the others and kept silent then: it was stopped, \
+                             or hangs"
+                        ));
+                    }
+                    None => self.blame(first, end),
+                },
             },
         }
         end.code
+    }
+
+    /// A node that did not go on while `first` waited for it to join, and had to be killed.
+    fn stuck_while_joining(&self, first: u16) -> Option<u16> {
+        let joins = |node: &u16| self.gathering.is_joining(*node);
+        let mut silent = self.silent.iter().copied().filter(joins);
+        silent.next().filter(|_| joins(&first))
     }
 
     /// Which node was lost to which, and how.

@@ -321,6 +321,32 @@ fn a_node_that_is_stopped_is_named_and_not_who_missed_it() {
     }
 }
 
+/// Node 2 comes when the node that is stopped waits for it.
+#[test]
+fn a_node_that_is_stopped_while_it_joins_is_named_and_not_who_waits_for_it() {
+    for stopped in ["0", "1"] {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("stopped");
+        let variables = [
+            ("DHOLE_JOIN_MS", "6000"),
+            ("STOPPED", stopped),
+            ("THERE", there.to_str().unwrap()),
+        ];
+        // A process of which a thread waits in `poll` has begun to join.
+        let script = "if [ $DHOLE_NODE = $STOPPED ]; then \
+                        (until grep -qs poll /proc/$$/task/*/wchan; do :; done; \
+                         kill -STOP $$; : > $THERE) & \
+                      elif [ $DHOLE_NODE = 2 ]; then \
+                        until [ -e $THERE ]; do :; done; \
+                      fi; exec $MEMBER";
+        let words = ["-n", "3", "--grace-ms", "1000"];
+        let (last, code) = verdict(&run(&words, script, &variables));
+        let expected = format!("dhole: node {stopped} began to join the others and kept silent");
+        assert!(last.starts_with(&expected), "{last}");
+        assert_ne!(code, 0);
+    }
+}
+
 #[test]
 fn a_node_that_is_stopped_is_named_while_the_others_compute() {
     let folder = tempfile::tempdir().unwrap();

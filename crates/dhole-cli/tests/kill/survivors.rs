@@ -19,6 +19,8 @@ const PROGRAM: &str = "survivors::member";
 const RUNS: &str = "DHOLE_TEST_SURVIVES";
 /// In the environment: the node that ends badly when its run is over.
 const ENDS_BADLY: &str = "DHOLE_TEST_ENDS_BADLY";
+/// In the environment: the node that kills itself in the middle.
+const DIES: &str = "DHOLE_TEST_DIES";
 /// In the environment: the program says that its run survives, and the command line does not.
 const BY_PROGRAM: &str = "DHOLE_TEST_BY_PROGRAM";
 
@@ -41,7 +43,11 @@ impl Log {
 fn program(w: &mut Worker<'_>) -> Result<Lines> {
     let log = w.once(|w| Ok(w.new_object(replicated(), Log::default())?))?;
     let me = w.node().0;
+    let dies = env::var(DIES).is_ok_and(|node| node == me.to_string());
     for line in 0..LINES {
+        if dies && line == LINES / 2 {
+            kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
+        }
         log.add(w, me, line)?;
         println!("wrote {me} {line}");
     }
@@ -251,6 +257,36 @@ fn and_one_that_is_ended_after_the_run_is_an_error() {
     assert_eq!(said.logs.len(), NODES - 1, "{said:#?}");
     let words = "dhole: the run of node 0 was over: what it had to print may be missing";
     assert!(said.errors.iter().any(|line| line == words), "{said:#?}");
+}
+
+/// A program that prints on node 0 alone prints nothing where that is lost: no success.
+#[test]
+fn and_one_whose_result_nobody_prints_is_an_error() {
+    let only_node_0 = "[ $DHOLE_NODE = 0 ] || exec \"$0\" \"$@\" >/dev/null; exec \"$0\" \"$@\"";
+    for (victim, code) in [("0", 137), ("1", 0)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+        command
+            .args(["run", "-n", &NODES.to_string(), "--survive", "--"])
+            .args(["/bin/sh", "-c", only_node_0])
+            .arg(env::current_exe().unwrap())
+            .args(["--exact", PROGRAM, "--nocapture", "--test-threads=1"])
+            .env(RUNS, "1")
+            .env(DIES, victim)
+            .envs(BOUNDS)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let _watchdog = watchdog::watch(child.id(), "a run whose result nobody prints");
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{errors}");
+        let blames = format!("dhole: node {victim} was ended by signal 9 (SIGKILL)");
+        assert!(errors.contains(&blames), "{errors}");
+        let words = "dhole: node 0 was lost, and node 1, which prints the results in its place, \
+                     has printed nothing";
+        assert_eq!(errors.contains(words), victim == "0", "{errors}");
+    }
 }
 
 #[test]

@@ -152,7 +152,11 @@ impl JoinError {
                     | ErrorKind::UnexpectedEof
             ),
             JoinError::Memory { own, .. } => *own,
-            JoinError::Handshake { cause, .. } => !cause.is_passing(),
+            // A peer that keeps silent may be stopped.
+            JoinError::Handshake { cause, .. } => {
+                let is_silent = matches!(**cause, HandshakeError::Silent { .. });
+                !is_silent && !cause.is_passing()
+            }
             JoinError::Connect { .. }
             | JoinError::Missing { .. }
             | JoinError::Ended { .. }
