@@ -232,6 +232,24 @@ pub fn running() -> Result<usize, ThreadError> {
     Ok(Here::find()?.memory().sync.machine().running())
 }
 
+/// Whether a thread that was [started](start) on this node runs or is to begin, or has ended. `None`
+/// of one that is not known, or whose value another thread has taken.
+///
+/// # Errors
+/// [`ThreadError::NoNode`]
+pub fn is_running(thread: ThreadId) -> Result<Option<bool>, ThreadError> {
+    Ok(Here::find()?.memory().sync.machine().is_running(thread))
+}
+
+/// No thread waits for the end of a thread from here on that was [started](start) on this node,
+/// unless one does.
+///
+/// # Errors
+/// [`ThreadError`]: there is no such thread, or it is detached.
+pub fn detach(thread: ThreadId) -> Result<(), ThreadError> {
+    Ok(Here::find()?.memory().sync.machine().detach(thread)?)
+}
+
 /// Says that the program is about to end the run with an exit code, which is no failure of a node:
 /// `dhole run` names the node and the code then.
 ///

@@ -173,6 +173,9 @@ pub enum ThreadRefusal {
     /// There is no such thread, or another one has waited for its end.
     #[error("waiting for the end of {0}: there is no such thread, or it was waited for before")]
     NoThread(ThreadId),
+    /// No thread may wait for its end.
+    #[error("waiting for the end of {0}: it is detached")]
+    Detached(ThreadId),
     /// The thread could not begin.
     #[error(
         "waiting for the end of {0}: it could not begin, for its node runs no threads any more, or \

@@ -515,3 +515,43 @@ fn nothing_is_done_for_a_node_that_is_not_in_the_run() {
     assert!(taken.is_err());
     assert_eq!(nodes.settle(), 0);
 }
+
+#[test]
+fn a_detached_thread_is_waited_for_by_no_other() {
+    let mut nodes = Nodes::new(2);
+    let (me, remote) = (thread(0, 0), NodeId::at(1));
+    let started = |nodes: &mut Nodes| {
+        let started = nodes.at(0, |node, out| node.start(remote, 7, 8, out));
+        nodes.settle();
+        started.expect("there is such a node")
+    };
+    let joins = |nodes: &mut Nodes, of: ThreadId| {
+        let joined = nodes.at(0, |node, out| node.join(me, of, site(), out));
+        assert_eq!(joined, Ok(ThreadAttempt::Waits));
+        nodes.settle();
+        nodes.result(me)
+    };
+    let one = started(&mut nodes);
+    assert_eq!(nodes.all[1].is_running(one), Some(true));
+    assert_eq!(nodes.all[1].detach(one), Ok(()));
+    let twice = nodes.all[1].detach(one);
+    assert_eq!(twice, Err(ThreadRefusal::Detached(one)));
+    let refused = Some(Err(ThreadRefusal::Detached(one)));
+    assert_eq!(joins(&mut nodes, one), refused);
+    assert_eq!(nodes.all[1].running(), 1);
+    nodes.at(1, |node, out| node.ended(one, Some(9), out));
+    assert_eq!(
+        (nodes.all[1].running(), nodes.all[1].is_running(one)),
+        (0, None)
+    );
+    let gone = Some(Err(ThreadRefusal::NoThread(one)));
+    assert_eq!(joins(&mut nodes, one), gone);
+    assert_eq!(nodes.all[1].detach(one), Err(ThreadRefusal::NoThread(one)));
+    // One that has ended has a value until it is detached.
+    let other = started(&mut nodes);
+    nodes.at(1, |node, out| node.ended(other, Some(9), out));
+    assert_eq!(nodes.all[1].is_running(other), Some(false));
+    assert_eq!(nodes.all[1].detach(other), Ok(()));
+    let gone = Some(Err(ThreadRefusal::NoThread(other)));
+    assert_eq!(joins(&mut nodes, other), gone);
+}

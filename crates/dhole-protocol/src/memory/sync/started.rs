@@ -14,6 +14,8 @@ pub const MOST_STARTED: usize = 1 << 20;
 
 /// In place of the value of a thread that another one has waited for.
 const WAITED_FOR: u64 = 1;
+/// In place of the value of a thread that is detached.
+const DETACHED: u64 = 2;
 
 /// The threads of a node that others have started.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -36,7 +38,9 @@ enum Run {
     On(bool, Option<ThreadId>),
     /// It has ended, with this value if it ran.
     Ended(Option<u64>),
-    /// It was waited for.
+    /// It runs, and no thread may wait for its end.
+    Detached,
+    /// It was waited for, or has ended detached.
     Joined,
 }
 
@@ -99,8 +103,34 @@ impl ThreadSync {
 
     /// How many threads that were started on this node have not ended.
     pub fn running(&self) -> usize {
-        let on = |run: &&Run| matches!(run, Run::On(true, _));
+        let on = |run: &&Run| matches!(run, Run::On(true, _) | Run::Detached);
         self.started.all.values().filter(on).count()
+    }
+
+    /// Whether a thread that was started on this node runs or is to begin, or has ended. `None` of
+    /// one that is not known, or whose value is taken.
+    pub fn is_running(&self, thread: ThreadId) -> Option<bool> {
+        match self.started.all.get(&thread)? {
+            Run::On(true, _) | Run::Detached => Some(true),
+            Run::Ended(_) => Some(false),
+            Run::On(false, _) | Run::Joined => None,
+        }
+    }
+
+    /// No thread waits for the end of a thread of this node from here on, unless one does.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::Detached`]: it is so already. [`ThreadRefusal::NoThread`]
+    pub fn detach(&mut self, thread: ThreadId) -> Result<(), ThreadRefusal> {
+        let run = match self.started.all.get(&thread) {
+            Some(Run::On(true, None)) => Run::Detached,
+            Some(Run::Ended(_)) => Run::Joined,
+            Some(Run::On(true, Some(_))) => return Ok(()),
+            Some(Run::Detached) => return Err(ThreadRefusal::Detached(thread)),
+            _ => return Err(ThreadRefusal::NoThread(thread)),
+        };
+        self.started.all.insert(thread, run);
+        Ok(())
     }
 
     /// Whether the program that starts threads has ended.
@@ -120,15 +150,14 @@ impl ThreadSync {
     }
 
     fn end(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
-        let Some(Run::On(_, by)) = self.started.all.get(&thread).copied() else {
-            return;
-        };
-        let run = match by {
-            None => Run::Ended(value),
-            Some(by) => {
+        let run = match self.started.all.get(&thread).copied() {
+            Some(Run::On(_, None)) => Run::Ended(value),
+            Some(Run::On(_, Some(by))) => {
                 self.tell_joined((thread, by), value, out);
                 Run::Joined
             }
+            Some(Run::Detached) => Run::Joined,
+            _ => return,
         };
         self.started.all.insert(thread, run);
     }
@@ -151,7 +180,8 @@ impl ThreadSync {
     /// A thread waits for the end of another one, and gets what it says.
     ///
     /// # Errors
-    /// [`ThreadRefusal::NoThread`]; [`ThreadRefusal::Full`]
+    /// [`ThreadRefusal::NoThread`]; [`ThreadRefusal::Full`]. The result of the wait may be
+    /// [`ThreadRefusal::Detached`].
     pub fn join(
         &mut self,
         by: ThreadId,
@@ -217,12 +247,17 @@ impl ThreadSync {
                 Run::Joined
             }
             // There is an answer, but no value, and it is not waited for.
-            _ => {
+            other => {
+                let value = match other {
+                    Some(Run::Detached) => DETACHED,
+                    _ => WAITED_FOR,
+                };
+                let ran = false;
                 let joined = ThreadMessage::Joined {
                     thread,
                     by,
-                    value: WAITED_FOR,
-                    ran: false,
+                    value,
+                    ran,
                 };
                 self.send(by.node(), joined, out);
                 return Ok(());
@@ -249,6 +284,7 @@ impl ThreadSync {
         let result = match (ran, value) {
             (true, value) => Ok(value),
             (false, WAITED_FOR) => Err(ThreadRefusal::NoThread(thread)),
+            (false, DETACHED) => Err(ThreadRefusal::Detached(thread)),
             (false, _) => Err(ThreadRefusal::NotBegun(thread)),
         };
         self.finish(by, result, out);
