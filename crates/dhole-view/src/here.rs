@@ -1,6 +1,7 @@
 //! The thread that calls, of its node: how it takes steps of the machine by which threads wait for
 //! each other, and waits.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use dhole_node::AnnexStep;
@@ -11,6 +12,30 @@ use crate::domain_locks::RunLocks;
 use crate::memory::Memory;
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
+
+thread_local! {
+    static IS_WAITING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread waits, or takes a step of the machine.
+pub(crate) fn is_waiting() -> bool {
+    IS_WAITING.get()
+}
+
+/// This thread waits until this is dropped.
+pub(crate) struct Waiting(bool);
+
+impl Waiting {
+    pub fn begin() -> Waiting {
+        Waiting(IS_WAITING.replace(true))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        IS_WAITING.set(self.0);
+    }
+}
 
 /// The body that this thread runs, and the memory of its node.
 pub(crate) struct Here {
@@ -54,6 +79,7 @@ impl Here {
         begin: &mut dyn FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
         then: Then<'_>,
     ) -> Result<u64, ThreadError> {
+        let _waiting = Waiting::begin();
         let (memory, thread) = (self.memory(), self.body.thread);
         let (mut begun, mut suspected, mut result) = (None, 0, None);
         let waits_for = WaitsFor::Thread(thread);
@@ -98,6 +124,7 @@ impl Here {
         &self,
         mut tells: impl FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Result<R, ThreadRefusal>,
     ) -> Result<R, ThreadError> {
+        let _waiting = Waiting::begin();
         let memory = self.memory();
         let mut told = None;
         let waits_for = WaitsFor::Thread(self.body.thread);

@@ -8,7 +8,7 @@ use dhole_node::AnnexStep;
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::domain_locks::RunLocks;
-use crate::here::Here;
+use crate::here::{Here, Waiting};
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
 
@@ -51,6 +51,7 @@ pub(crate) fn lock(
 #[cold]
 fn wait(here: &Here, locks: &RunLocks, key: u64, site: CallSite) -> Result<(), ThreadError> {
     let thread = here.body.thread;
+    let _waiting = Waiting::begin();
     here.tell(|machine, _| machine.wait_for_shared(thread, key, site))?;
     let waited = wait_until_taken(here, locks, key);
     here.memory().sync.machine().end_wait_for_shared(thread);

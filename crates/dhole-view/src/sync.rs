@@ -51,13 +51,17 @@ use dhole_model::CallSite;
 use dhole_protocol::memory::sync::ThreadSync;
 
 use crate::context::Body;
-use crate::here::Here;
+use crate::here::{self, Here};
 use crate::lock_waits;
 use crate::thread_error::ThreadError;
 
 /// A thread that waits for others of its node at a barrier tells the manager after so long of those
 /// that have come.
 const GATHERS: Duration = Duration::from_micros(100);
+
+/// A thread whose time is over looks so soon again whether the manager of its condition has heard
+/// of it.
+const QUEUES: Duration = Duration::from_micros(100);
 
 /// Acquires a lock, and waits until no other thread has it.
 ///
@@ -168,6 +172,42 @@ pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError
     }
 }
 
+/// As [`wait`], for about so long at most: then all threads go on that wait on the condition, which
+/// find no signal of what they wait for.
+///
+/// # Errors
+/// As there.
+pub fn wait_for(
+    condition: u64,
+    lock: u64,
+    at_most: Duration,
+    site: CallSite,
+) -> Result<(), ThreadError> {
+    let here = Here::find()?;
+    here.memory().flush()?;
+    let thread = here.body.thread;
+    let mut wait =
+        |machine: &mut ThreadSync, out: &mut _| machine.wait_on(thread, condition, lock, site, out);
+    let mut is_over = false;
+    here.attempt_then(&mut wait, &mut |machine, waited, out| {
+        let left = at_most.saturating_sub(waited);
+        if is_over || !left.is_zero() {
+            return (!is_over).then_some(left);
+        }
+        if !machine.is_queued(thread) {
+            // The manager has not heard of it, and would forget the signal.
+            return Some(QUEUES);
+        }
+        is_over = true;
+        machine.signal(condition, true, out);
+        None
+    })?;
+    match here.locks() {
+        Some(locks) if !locks.holds(thread, lock) => lock_waits::lock(&here, locks, lock, || site),
+        _ => Ok(()),
+    }
+}
+
 /// Lets the thread go on that has waited longest on a condition, if there is one.
 ///
 /// # Errors
@@ -245,6 +285,12 @@ pub fn set(semaphore: u64, count: u32) -> Result<(), ThreadError> {
     let (thread, site) = (here.body.thread, CallSite::runtime("setting a semaphore"));
     here.attempt(|machine, out| machine.set(thread, semaphore, count, site, out))?;
     Ok(())
+}
+
+/// Whether this thread waits in a function of this module, or of [`threads`](crate::threads): in a
+/// handler of a signal, which may not wait then.
+pub fn is_waiting() -> bool {
+    here::is_waiting()
 }
 
 /// For loops that wait for another node's store: takes what has come.

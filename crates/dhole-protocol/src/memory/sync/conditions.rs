@@ -53,6 +53,11 @@ impl ThreadSync {
         Ok(ThreadAttempt::Waits)
     }
 
+    /// Whether a thread waits on a condition whose manager has heard of it.
+    pub fn is_queued(&self, thread: ThreadId) -> bool {
+        matches!(self.waits_on(thread), Some(WaitsOn::Condition { .. }))
+    }
+
     /// Lets the thread go on that has waited longest on a condition, or all.
     pub fn signal(&mut self, condition: u64, all: bool, out: &mut Vec<ThreadCommand>) {
         let manager = self.manager_of(condition);
