@@ -206,8 +206,8 @@ impl Build<'_> {
                 doing,
                 &["-c".into(), text.into(), "-o".into(), object.clone().into()],
             )?;
-            words.extend(wraps);
-            words.push(object.into());
+            // They come first: an archive's member is linked that only the switches name.
+            words.splice(0..0, wraps.into_iter().chain([object.into()]));
         }
         words.push(library.into());
         words.extend(["-lpthread", "-lm", "-ldl", "-lgcc_eh", "-lc"].map(OsString::from));
