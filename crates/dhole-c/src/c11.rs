@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::posix;
 use crate::thread;
 use crate::threads::{self, Entry};
-use crate::{site, timed};
+use crate::{running, site, timed};
 
 const SUCCESS: c_int = 0;
 const BUSY: c_int = 1;
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn dh_thrd_join_from(thread: u64, value: *mut c_int, calle
     let mut returned = std::ptr::null_mut();
     // SAFETY: the pointer is this function's own; the other is the caller's.
     unsafe {
-        if !threads::join_at(thread, &raw mut returned, site::of(caller)) {
+        if threads::join_at(thread, &raw mut returned, site::of(caller)) != 0 {
             return ERROR;
         }
         if !value.is_null() {
@@ -88,23 +88,23 @@ pub extern "C" fn dh_mtx_unlock(mutex: *mut c_void) -> c_int {
 
 /// `cnd_wait`.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_cnd_wait_from(
+pub extern "C-unwind" fn dh_cnd_wait_from(
     condition: *mut c_void,
     mutex: *mut c_void,
     caller: usize,
 ) -> c_int {
-    of_posix(posix::dh_pthread_cond_wait_from(condition, mutex, caller))
+    of_posix(posix::cond_wait(condition, mutex, caller))
 }
 
 /// `cnd_timedwait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_cnd_timedwait(
+pub unsafe extern "C-unwind" fn dh_cnd_timedwait(
     condition: *mut c_void,
     mutex: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    of_posix(unsafe { timed::dh_pthread_cond_timedwait(condition, mutex, time) })
+    of_posix(unsafe { timed::cond_timedwait(condition, mutex, time) })
 }
 
 /// `cnd_signal`.
@@ -160,7 +160,7 @@ pub extern "C" fn dh_tss_delete(key: c_uint) {
 /// `thrd_detach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_thrd_detach(thread: u64) -> c_int {
-    posix::dh_pthread_detach(thread)
+    of_posix(running::dh_pthread_detach(thread))
 }
 
 /// `thrd_current`.

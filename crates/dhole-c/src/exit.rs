@@ -16,6 +16,7 @@ use dhole::memory::{sync, threads};
 
 use crate::ending::{self, end_process};
 use crate::failure;
+use crate::running::Runs;
 
 /// What unwinds the program's `main` after a call of `exit`.
 struct Exit(c_int);
@@ -136,6 +137,7 @@ fn run_at_exit(mut code: c_int) -> c_int {
 /// Runs the program's `main`, and returns its exit code: that of `exit`, or what it returned.
 pub(crate) fn run_main(main: impl FnOnce() -> c_int) -> c_int {
     IS_MAIN.set(true);
+    let _runs = Runs::new();
     let code = caught(main) & 0xff;
     if is_child() {
         // The run is its parent's.
@@ -172,7 +174,8 @@ unsafe extern "C" {
     static mut stdout: *mut libc::FILE;
 }
 
-fn is_child() -> bool {
+/// Whether this is a child of `fork`.
+pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::SeqCst)
 }
 

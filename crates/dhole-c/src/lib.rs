@@ -18,7 +18,14 @@
 //! | `sync` | locks, barriers, conditions, semaphores |
 //! | `threads` | starting threads, and waiting for them |
 //! | `thread` | what a thread has from its beginning to its end |
-//! | `posix` | POSIX names for both |
+//! | `running` | the threads of the program on this node, and calls about them |
+//! | `cancel` | cancellation of threads, and sleeping |
+//! | `scheduling` | how threads are scheduled, and their attributes |
+//! | `keys` | keys of values that each thread has |
+//! | `posix` | POSIX names for threads, mutexes, conditions, barriers |
+//! | `rwlock` | read-write locks of POSIX |
+//! | `semaphore` | semaphores of POSIX |
+//! | `named` | semaphores by names |
 //! | `c11` | the names of C11's threads |
 //! | `timed` | waits of POSIX that end at a moment |
 //! | `signals` | calls about signals |
@@ -38,14 +45,21 @@
 
 mod bounce;
 mod c11;
+mod cancel;
 mod ending;
 mod entry;
 mod exit;
 mod failure;
 mod globals;
 mod heap;
+mod keys;
+mod named;
 mod paths;
 mod posix;
+mod running;
+mod rwlock;
+mod scheduling;
+mod semaphore;
 mod signals;
 mod site;
 mod stacks;

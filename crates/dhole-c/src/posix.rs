@@ -1,10 +1,10 @@
-//! POSIX names for threads and what they wait for. The memory of a mutex, a condition, a semaphore
-//! is left as it is: its address alone counts. A barrier and a read-write lock keep their numbers
-//! there, under a lock of dhole's.
+//! POSIX names for threads and what they wait for. The memory of a mutex and a condition is left as
+//! it is: its address alone counts. A barrier keeps its number there.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use dhole::memory::sync;
@@ -12,21 +12,23 @@ use dhole::memory::threads::ThreadError;
 use dhole::memory::threads::{self, ThreadId};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
-use crate::failure::{cannot, fatal, set_errno};
+use crate::cancel::{self, WaitsOn};
+use crate::failure::{cannot, fatal};
+use crate::scheduling;
 use crate::site;
 use crate::sync::{is_alone, key, must};
-use crate::threads::{Entry, next_node, start};
+use crate::threads::{Entry, begin, next_node, start};
 
 thread_local! {
     /// How often more than once this thread has locked a mutex.
     static AGAIN: RefCell<BTreeMap<u64, u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// `pthread_create`.
+/// `pthread_create`. Of its attributes count whether the thread is detached, and how it is scheduled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_create(
     into: *mut u64,
-    _attributes: *const c_void,
+    attributes: *const libc::pthread_attr_t,
     entry: Option<Entry>,
     argument: *mut c_void,
 ) -> c_int {
@@ -34,7 +36,18 @@ pub unsafe extern "C" fn dh_pthread_create(
         return libc::EINVAL;
     };
     // SAFETY: the caller's, as of `pthread_create`.
-    match unsafe { start(next_node(), entry, argument) } {
+    let started = match unsafe { scheduling::read(attributes) } {
+        Err(why) => return why,
+        // SAFETY: as above.
+        Ok(None) => unsafe { start(next_node(), entry, argument) },
+        Ok(Some((is_detached, scheduling))) => begin(scheduling::Beginning {
+            entry,
+            argument,
+            is_detached,
+            scheduling,
+        }),
+    };
+    match started {
         Ok(ThreadId(id)) => {
             // SAFETY: as above.
             unsafe { into.write(id) };
@@ -47,42 +60,22 @@ pub unsafe extern "C" fn dh_pthread_create(
     }
 }
 
-/// `pthread_join`.
+/// `pthread_join`. A thread that is to be cancelled ends before it waits, and not while it does.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_join_from(
+pub unsafe extern "C-unwind" fn dh_pthread_join_from(
     thread: u64,
     value: *mut *mut c_void,
     caller: usize,
 ) -> c_int {
+    cancel::point();
     // SAFETY: the caller's, as of `pthread_join`.
-    match unsafe { crate::threads::join_at(thread, value, site::of(caller)) } {
-        true => 0,
-        false => libc::ESRCH,
-    }
-}
-
-/// `pthread_detach`: its value is kept, and nobody takes it.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_detach(_thread: u64) -> c_int {
-    0
+    unsafe { crate::threads::join_at(thread, value, site::of(caller)) }
 }
 
 /// `pthread_self`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_self() -> u64 {
     threads::current().map_or(0, |id| id.0)
-}
-
-/// `pthread_cancel`, which is not to be had.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_cancel(_thread: u64) -> c_int {
-    libc::ENOSYS
-}
-
-/// `pthread_kill`, which is not to be had.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_kill(_thread: u64, _signal: c_int) -> c_int {
-    libc::ENOSYS
 }
 
 /// `pthread_setaffinity_np`: threads are where they are.
@@ -199,10 +192,25 @@ pub extern "C" fn dh_pthread_mutex_unlock(mutex: *mut c_void) -> c_int {
     unlock(mutex)
 }
 
-/// `pthread_mutex_destroy`.
+/// `pthread_mutex_destroy`: `EBUSY` where a thread has it.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_mutex_destroy(_mutex: *mut c_void) -> c_int {
-    0
+pub extern "C" fn dh_pthread_mutex_destroy(mutex: *mut c_void) -> c_int {
+    match sync::try_lock(key(mutex), site::UNKNOWN) {
+        Ok(true) => unlock(mutex),
+        Ok(false) => libc::EBUSY,
+        Err(why) if is_alone(&why) => 0,
+        Err(why) => cannot(&format!("destroying {mutex:p}"), &why),
+    }
+}
+
+/// `pthread_mutexattr_setrobust`: a mutex of a thread that has ended stays its.
+#[unsafe(no_mangle)]
+pub extern "C" fn dh_pthread_mutexattr_setrobust(_kind: *mut c_void, robust: c_int) -> c_int {
+    match robust {
+        libc::PTHREAD_MUTEX_STALLED => 0,
+        libc::PTHREAD_MUTEX_ROBUST => libc::ENOTSUP,
+        _ => libc::EINVAL,
+    }
 }
 
 /// `pthread_spin_init`.
@@ -221,6 +229,9 @@ pub extern "C" fn dh_pthread_spin_destroy(_lock: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) -> c_int {
     let locked = sync::lock_from(key(lock), || site::of(caller));
+    if let Err(ThreadError::Sync(ThreadRefusal::Held(_))) = locked {
+        return libc::EDEADLK;
+    }
     must(locked, &"locking", lock);
     0
 }
@@ -265,16 +276,39 @@ pub extern "C" fn dh_pthread_cond_destroy(_condition: *mut c_void) -> c_int {
     0
 }
 
+/// Waits on a condition, where this thread may be cancelled. It has the mutex then.
+pub(crate) fn cond_wait(condition: *mut c_void, mutex: *mut c_void, caller: usize) -> c_int {
+    let waits = WaitsOn::new(key(condition), key(mutex));
+    let waited = match cancel::is_to_end() {
+        true => Ok(()),
+        false => sync::wait(key(condition), key(mutex), site::of(caller)),
+    };
+    drop(waits);
+    after_wait(condition, waited)
+}
+
+/// What comes of a wait on a condition.
+pub(crate) fn after_wait(condition: *mut c_void, waited: Result<(), ThreadError>) -> c_int {
+    if let Err(ThreadError::Sync(ThreadRefusal::NotHeld(_))) = waited {
+        return libc::EPERM;
+    }
+    must(waited, &"waiting for condition", condition);
+    if cancel::is_to_end() {
+        // The signal may have been another thread's to find.
+        must(sync::signal(key(condition)), &"signalling", condition);
+        cancel::point();
+    }
+    0
+}
+
 /// `pthread_cond_wait`.
 #[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_cond_wait_from(
+pub extern "C-unwind" fn dh_pthread_cond_wait_from(
     condition: *mut c_void,
     mutex: *mut c_void,
     caller: usize,
 ) -> c_int {
-    let waited = sync::wait(key(condition), key(mutex), site::of(caller));
-    must(waited, &"waiting for condition", condition);
-    0
+    cond_wait(condition, mutex, caller)
 }
 
 /// `pthread_cond_signal`.
@@ -336,118 +370,6 @@ pub unsafe extern "C" fn dh_pthread_barrier_wait_from(
     }
 }
 
-/// Takes a read-write lock when its number may become another one; whether it was taken.
-///
-/// # Safety
-/// The pointer is such a lock.
-pub(crate) unsafe fn take_rwlock(
-    rwlock: *mut c_void,
-    waits: Option<usize>,
-    next: impl Fn(i32) -> Option<i32>,
-) -> bool {
-    let this = key(rwlock);
-    let caller = waits.unwrap_or_default();
-    must(
-        sync::lock_from(this, || site::of(caller)),
-        &"locking",
-        rwlock,
-    );
-    // SAFETY: the caller's: the lock of dhole's guards the number.
-    let number = unsafe { number(rwlock) };
-    let taken = loop {
-        if let Some(next) = next(number.load(Ordering::SeqCst)) {
-            number.store(next, Ordering::SeqCst);
-            break true;
-        }
-        if waits.is_none() {
-            break false;
-        }
-        must(
-            sync::wait(this, this, site::of(caller)),
-            &"waiting for",
-            rwlock,
-        );
-    };
-    must(sync::unlock(this), &"unlocking", rwlock);
-    taken
-}
-
-/// One more reader, unless there is a writer.
-pub(crate) fn reads(holders: i32) -> Option<i32> {
-    (holders >= 0).then(|| holders + 1)
-}
-
-/// A writer, unless anybody is there.
-pub(crate) fn writes(holders: i32) -> Option<i32> {
-    (holders == 0).then_some(-1)
-}
-
-/// `pthread_rwlock_init`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_init(rwlock: *mut c_void, _how: *const c_void) -> c_int {
-    // SAFETY: the caller's: a read-write lock has 56 bytes.
-    unsafe { number(rwlock) }.store(0, Ordering::SeqCst);
-    0
-}
-
-/// `pthread_rwlock_destroy`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_rwlock_destroy(_rwlock: *mut c_void) -> c_int {
-    0
-}
-
-/// `pthread_rwlock_rdlock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_rdlock_from(
-    rwlock: *mut c_void,
-    caller: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { take_rwlock(rwlock, Some(caller), reads) };
-    0
-}
-
-/// `pthread_rwlock_wrlock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_wrlock_from(
-    rwlock: *mut c_void,
-    caller: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { take_rwlock(rwlock, Some(caller), writes) };
-    0
-}
-
-/// `pthread_rwlock_tryrdlock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_tryrdlock(rwlock: *mut c_void) -> c_int {
-    // SAFETY: the caller's.
-    match unsafe { take_rwlock(rwlock, None, reads) } {
-        true => 0,
-        false => libc::EBUSY,
-    }
-}
-
-/// `pthread_rwlock_trywrlock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_trywrlock(rwlock: *mut c_void) -> c_int {
-    // SAFETY: the caller's.
-    match unsafe { take_rwlock(rwlock, None, writes) } {
-        true => 0,
-        false => libc::EBUSY,
-    }
-}
-
-/// `pthread_rwlock_unlock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_rwlock_unlock(rwlock: *mut c_void) -> c_int {
-    let one_less = |holders: i32| Some(if holders > 0 { holders - 1 } else { 0 });
-    // SAFETY: the caller's.
-    unsafe { take_rwlock(rwlock, None, one_less) };
-    must(sync::broadcast(key(rwlock)), &"unlocking", rwlock);
-    0
-}
-
 /// `pthread_once`, `call_once`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dh_pthread_once(
@@ -467,75 +389,18 @@ pub unsafe extern "C-unwind" fn dh_pthread_once(
     );
     if number.load(Ordering::SeqCst) != DONE {
         // SAFETY: the caller's.
-        crate::stacks::on_shared(|| unsafe { run() });
+        let ran = || crate::stacks::on_shared(|| unsafe { run() });
+        if let Err(ends) = catch_unwind(AssertUnwindSafe(ran)) {
+            // The thread was cancelled, say: another one runs it.
+            must(sync::unlock(key(control)), &"running once", control);
+            resume_unwind(ends);
+        }
         // A thread that finds the number acquires nothing, so all that was written goes before it.
         must(sync::release(), &"running once", control);
         number.store(DONE, Ordering::SeqCst);
     }
     must(sync::unlock(key(control)), &"running once", control);
     0
-}
-
-/// `sem_init`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_sem_init(semaphore: *mut c_void, _shared: c_int, count: c_uint) -> c_int {
-    must(
-        sync::set(key(semaphore), count),
-        &"setting semaphore",
-        semaphore,
-    );
-    0
-}
-
-/// `sem_destroy`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_sem_destroy(_semaphore: *mut c_void) -> c_int {
-    0
-}
-
-/// `sem_post`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_sem_post(semaphore: *mut c_void) -> c_int {
-    must(
-        sync::post(key(semaphore), 1),
-        &"releasing semaphore",
-        semaphore,
-    );
-    0
-}
-
-/// `sem_wait`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_sem_wait_from(semaphore: *mut c_void, caller: usize) -> c_int {
-    must(
-        sync::acquire(key(semaphore), site::of(caller)),
-        &"taking of semaphore",
-        semaphore,
-    );
-    0
-}
-
-pub(crate) fn try_acquire(semaphore: *mut c_void) -> c_int {
-    match must(
-        sync::try_acquire(key(semaphore)),
-        &"taking of semaphore",
-        semaphore,
-    ) {
-        true => 0,
-        false => libc::EBUSY,
-    }
-}
-
-/// `sem_trywait`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_sem_trywait(semaphore: *mut c_void) -> c_int {
-    match try_acquire(semaphore) {
-        0 => 0,
-        _ => {
-            set_errno(libc::EAGAIN);
-            -1
-        }
-    }
 }
 
 /// `sched_yield`, `thrd_yield`.

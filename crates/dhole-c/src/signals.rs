@@ -225,21 +225,3 @@ pub unsafe extern "C" fn dh_signal(signal: c_int, handler: *const c_void) -> *co
         }
     }
 }
-
-/// `nanosleep`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_nanosleep(
-    time: *const libc::timespec,
-    left: *mut libc::timespec,
-) -> c_int {
-    // SAFETY: as above; the copies are this function's own.
-    unsafe {
-        let own = time.read();
-        let mut rest = own;
-        let done = libc::nanosleep(&raw const own, &raw mut rest);
-        if done != 0 && !left.is_null() {
-            left.write(rest);
-        }
-        done
-    }
-}

@@ -4,33 +4,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dhole::memory::threads;
+use crate::running::Runs;
+use crate::{cancel, exit, keys};
 
-use crate::exit;
-
-/// Values of a thread by keys.
-type Values = BTreeMap<c_uint, *mut c_void>;
+/// Values of a thread by keys, each with the use of its key in which it was set.
+type Values = BTreeMap<c_uint, (u64, *mut c_void)>;
 
 pub(crate) type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
-
-/// What is called for the values of a thread that ends, by keys.
-type Destructors = BTreeMap<c_uint, Option<Destructor>>;
 
 thread_local! {
     /// Whether this thread was started by the program.
     static IS_STARTED: Cell<bool> = const { Cell::new(false) };
     static VALUES: RefCell<Values> = const { RefCell::new(BTreeMap::new()) };
-}
-
-/// Those of the keys that this node has made.
-static DESTRUCTORS: Mutex<Destructors> = Mutex::new(BTreeMap::new());
-static KEYS: AtomicU32 = AtomicU32::new(1);
-
-fn destructors() -> MutexGuard<'static, Destructors> {
-    DESTRUCTORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What unwinds a thread after `pthread_exit`.
@@ -41,6 +27,7 @@ unsafe impl Send for ThreadExit {}
 
 /// Runs a thread of the program, and what its values' destructors are.
 pub(crate) fn run_thread(run: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let _runs = Runs::new();
     let was = IS_STARTED.replace(true);
     let value = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(value) => value,
@@ -49,14 +36,19 @@ pub(crate) fn run_thread(run: impl FnOnce() -> *mut c_void) -> *mut c_void {
             Err(other) => resume_unwind(other),
         },
     };
+    cancel::close();
     for _ in 0..4 {
         let values = VALUES.take();
-        for (key, value) in values.into_iter().filter(|(_, value)| !value.is_null()) {
-            let destructor = destructors().get(&key).copied().flatten();
-            if let Some(destructor) = destructor {
-                // SAFETY: the program's, which takes the values of its key.
-                unsafe { destructor(value) };
-            }
+        for (key, (use_of, value)) in values {
+            let destructor = keys::destructor(key, use_of).filter(|_| !value.is_null());
+            let Some(destructor) = destructor else {
+                continue;
+            };
+            let destructor = std::ptr::with_exposed_provenance::<()>(destructor as usize);
+            // SAFETY: a function of the program, which lies at the same address in all processes.
+            let destructor = unsafe { std::mem::transmute::<*const (), Destructor>(destructor) };
+            // SAFETY: the program's, which takes the values of its key.
+            unsafe { destructor(value) };
         }
     }
     IS_STARTED.set(was);
@@ -66,45 +58,55 @@ pub(crate) fn run_thread(run: impl FnOnce() -> *mut c_void) -> *mut c_void {
 /// `pthread_exit`.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dh_pthread_exit(value: *mut c_void) -> ! {
+    cancel::close();
     if IS_STARTED.get() {
         resume_unwind(Box::new(ThreadExit(value)));
     }
     exit::exit_main()
 }
 
-/// `pthread_key_create`. The destructor runs on the node that made the key.
+/// `pthread_key_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_key_create(
     into: *mut c_uint,
     destructor: Option<Destructor>,
 ) -> c_int {
-    let number = KEYS.fetch_add(1, Ordering::Relaxed);
-    if number >= 1 << 20 {
-        return libc::EAGAIN;
+    let destructor = destructor.map_or(0, |it| (it as *const ()).expose_provenance());
+    match keys::make(destructor as u64) {
+        Some(key) => {
+            // SAFETY: the caller's.
+            unsafe { into.write(key) };
+            0
+        }
+        None => libc::EAGAIN,
     }
-    let key = threads::node().map_or(0, |node| node.index() as c_uint) << 20 | number;
-    destructors().insert(key, destructor);
-    // SAFETY: the caller's.
-    unsafe { into.write(key) };
-    0
 }
 
 /// `pthread_key_delete`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_key_delete(key: c_uint) -> c_int {
-    destructors().remove(&key);
-    0
+    match keys::delete(key) {
+        true => 0,
+        false => libc::EINVAL,
+    }
 }
 
 /// `pthread_setspecific`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_setspecific(key: c_uint, value: *mut c_void) -> c_int {
-    VALUES.with_borrow_mut(|values| values.insert(key, value));
+    let Some(use_of) = keys::use_of(key) else {
+        return libc::EINVAL;
+    };
+    VALUES.with_borrow_mut(|values| values.insert(key, (use_of, value)));
     0
 }
 
 /// `pthread_getspecific`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_getspecific(key: c_uint) -> *mut c_void {
-    VALUES.with_borrow(|values| values.get(&key).copied().unwrap_or(std::ptr::null_mut()))
+    let value = VALUES.with_borrow(|values| values.get(&key).copied());
+    match value {
+        Some((use_of, value)) if keys::is_on(key, use_of) => value,
+        _ => std::ptr::null_mut(),
+    }
 }

@@ -9,7 +9,7 @@ use dhole::{CallSite, NodeId, Worker};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::failure::{cannot, fatal, refused};
-use crate::{exit, stacks};
+use crate::{exit, running, scheduling, semaphore, stacks};
 
 /// What a thread of a program runs.
 pub(crate) type Entry = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -22,14 +22,30 @@ static CREATED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
 
 /// Runs a thread that some node has started here, and returns its value.
 fn handler(entry: u64, argument: u64) -> u64 {
-    if let Some(said) = exit::serve(entry, argument) {
+    let said = exit::serve(entry, argument).or_else(|| running::serve(entry, argument));
+    if let Some(said) = said {
         return said;
+    }
+    if entry == running::entry::POST {
+        return semaphore::serve(argument);
+    }
+    let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument as usize);
+    if entry == running::entry::RUN {
+        // SAFETY: `begin` passes the block to this thread alone.
+        let beginning = unsafe { scheduling::take(argument.cast()) };
+        if let Some(scheduling) = beginning.scheduling {
+            scheduling::set_own(scheduling);
+        }
+        return run_entry(beginning.entry, beginning.argument);
     }
     let entry = std::ptr::with_exposed_provenance::<()>(entry as usize);
     // SAFETY: a function of the program (`start`). Its code lies at the same address in all
     // processes, which run the same program without relocation (`dhole cc`).
     let entry = unsafe { std::mem::transmute::<*const (), Entry>(entry) };
-    let argument = std::ptr::with_exposed_provenance_mut(argument as usize);
+    run_entry(entry, argument)
+}
+
+fn run_entry(entry: Entry, argument: *mut c_void) -> u64 {
     let value = crate::thread::run_thread(|| {
         // SAFETY: whoever started the thread passed what the function takes.
         stacks::on_shared(|| unsafe { entry(argument) })
@@ -64,6 +80,25 @@ pub(crate) unsafe fn start(
         && why.has_failed_run()
     {
         cannot(&"starting a thread", why);
+    }
+    started
+}
+
+/// Starts a thread with attributes on the next node.
+pub(crate) fn begin(beginning: scheduling::Beginning) -> Result<ThreadId, ThreadError> {
+    let is_detached = beginning.is_detached;
+    let block = scheduling::share(beginning);
+    let block = block.ok_or_else(|| ThreadError::Refused("no memory for attributes".into()))?;
+    let argument = block.expose_provenance() as u64;
+    let started = threads::start(NodeId::at(next_node()), running::entry::RUN, argument);
+    if let Err(why) = &started
+        && why.has_failed_run()
+    {
+        cannot(&"starting a thread", why);
+    }
+    if let (Ok(ThreadId(id)), true) = (&started, is_detached) {
+        // No thread knows it yet that could wait for its end.
+        running::dh_pthread_detach(*id);
     }
     started
 }
@@ -123,16 +158,20 @@ pub unsafe extern "C" fn dh_join(thread: u64, value: *mut *mut c_void) -> c_int 
     }
 }
 
-/// `pthread_join` and `thrd_join`, called there: whether there is such a thread. Few programs look
-/// at what these return, so the process ends where the thread has no value.
+/// `pthread_join` and `thrd_join`, called there: 0, or why the thread cannot be waited for. Few
+/// programs look at what these return, so the process ends where the thread has no value.
 ///
 /// # Safety
 /// As [`dh_join`].
-pub(crate) unsafe fn join_at(thread: u64, value: *mut *mut c_void, site: CallSite) -> bool {
+pub(crate) unsafe fn join_at(thread: u64, value: *mut *mut c_void, site: CallSite) -> c_int {
+    if threads::current() == Ok(ThreadId(thread)) {
+        return libc::EDEADLK;
+    }
     // SAFETY: the caller's.
     match unsafe { join(thread, value, site) } {
-        Ok(()) => true,
-        Err(ThreadError::NoNode | ThreadError::Sync(ThreadRefusal::NoThread(_))) => false,
+        Ok(()) => 0,
+        Err(ThreadError::Sync(ThreadRefusal::Detached(_))) => libc::EINVAL,
+        Err(ThreadError::NoNode | ThreadError::Sync(ThreadRefusal::NoThread(_))) => libc::ESRCH,
         Err(why) => cannot_join(&why),
     }
 }

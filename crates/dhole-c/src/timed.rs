@@ -1,5 +1,6 @@
 //! Waits of POSIX that end at a moment of a clock. The locks of all nodes know no limits of time: a
-//! thread that waits with one looks again and again.
+//! thread that waits for a lock with one looks again and again. One that waits on a condition
+//! signals that itself when its time is over.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -8,9 +9,11 @@ use std::time::Duration;
 use dhole::memory::sync;
 use libc::clockid_t;
 
+use crate::cancel::{self, WaitsOn};
 use crate::failure::set_errno;
-use crate::posix;
-use crate::sync::must;
+use crate::semaphore::{self, Limit};
+use crate::sync::{key, must};
+use crate::{posix, rwlock, site};
 
 /// How long a thread sleeps that waits with a limit, before it looks again.
 const LOOKS_AGAIN: Duration = Duration::from_micros(200);
@@ -78,36 +81,43 @@ unsafe fn until(
     libc::ETIMEDOUT
 }
 
-/// Gives the mutex up, also where the time is over, and has it again when this returns. It returns
-/// before the time is over, as a thread may that wakes for no reason.
+/// Waits on a condition until it is signalled, or the time is over. It may return before, as a
+/// thread may that wakes for no reason.
 ///
 /// # Safety
-/// The pointers are a mutex and a time.
-unsafe fn wait_on(mutex: *mut c_void, clock: clockid_t, time: *const libc::timespec) -> c_int {
+/// The pointers are a condition, a mutex and a time.
+unsafe fn wait_on(
+    condition: *mut c_void,
+    mutex: *mut c_void,
+    clock: clockid_t,
+    time: *const libc::timespec,
+) -> c_int {
     // SAFETY: the caller's.
     let Some(until) = (unsafe { Until::new(clock, time) }) else {
         return libc::EINVAL;
     };
-    let left = until.left();
-    let released = posix::unlock(mutex);
-    if released != 0 {
-        return released;
-    }
-    must(sync::pause(), &"waiting", std::ptr::null());
-    match left {
-        Some(left) => std::thread::sleep(left.min(LOOKS_AGAIN)),
-        None => std::thread::yield_now(),
-    }
-    // SAFETY: the caller's.
-    match unsafe { posix::lock(mutex, 0) } {
-        0 if left.is_none() => libc::ETIMEDOUT,
-        locked => locked,
+    let waits = WaitsOn::new(key(condition), key(mutex));
+    let left = until.left().unwrap_or_default();
+    let waited = match cancel::is_to_end() {
+        true => Ok(()),
+        false => sync::wait_for(key(condition), key(mutex), left, site::UNKNOWN),
+    };
+    drop(waits);
+    match posix::after_wait(condition, waited) {
+        0 if until.left().is_none() => {
+            // A signal may have been another thread's to find.
+            must(sync::signal(key(condition)), &"signalling", condition);
+            libc::ETIMEDOUT
+        }
+        code => code,
     }
 }
 
-/// `pthread_cond_timedwait`, by the condition's own clock.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_cond_timedwait(
+/// As `pthread_cond_timedwait`, by the condition's own clock.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn cond_timedwait(
     condition: *mut c_void,
     mutex: *mut c_void,
     time: *const libc::timespec,
@@ -115,20 +125,31 @@ pub unsafe extern "C" fn dh_pthread_cond_timedwait(
     // SAFETY: the caller's, here and below as of the function in the C library.
     unsafe {
         let clock = posix::number(condition).load(Ordering::SeqCst);
-        wait_on(mutex, clock, time)
+        wait_on(condition, mutex, clock, time)
     }
+}
+
+/// `pthread_cond_timedwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dh_pthread_cond_timedwait(
+    condition: *mut c_void,
+    mutex: *mut c_void,
+    time: *const libc::timespec,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { cond_timedwait(condition, mutex, time) }
 }
 
 /// `pthread_cond_clockwait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_cond_clockwait(
-    _condition: *mut c_void,
+pub unsafe extern "C-unwind" fn dh_pthread_cond_clockwait(
+    condition: *mut c_void,
     mutex: *mut c_void,
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { wait_on(mutex, clock, time) }
+    unsafe { wait_on(condition, mutex, clock, time) }
 }
 
 /// `pthread_mutex_timedlock`.
@@ -156,19 +177,14 @@ pub unsafe extern "C" fn dh_pthread_mutex_clocklock(
 ///
 /// # Safety
 /// The pointers are such a lock and a time.
-unsafe fn rwlock(
+unsafe fn take(
     lock: *mut c_void,
     clock: clockid_t,
     time: *const libc::timespec,
-    next: fn(i32) -> Option<i32>,
+    next: fn(i32, bool) -> rwlock::Next,
 ) -> c_int {
     // SAFETY: the caller's.
-    let tries = || match unsafe { posix::take_rwlock(lock, None, next) } {
-        true => 0,
-        false => libc::EBUSY,
-    };
-    // SAFETY: the caller's.
-    unsafe { until(clock, time, tries) }
+    unsafe { until(clock, time, || rwlock::take(lock, None, next)) }
 }
 
 /// `pthread_rwlock_timedrdlock`.
@@ -178,7 +194,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_timedrdlock(
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { rwlock(lock, libc::CLOCK_REALTIME, time, posix::reads) }
+    unsafe { take(lock, libc::CLOCK_REALTIME, time, rwlock::reads) }
 }
 
 /// `pthread_rwlock_timedwrlock`.
@@ -188,7 +204,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_timedwrlock(
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { rwlock(lock, libc::CLOCK_REALTIME, time, posix::writes) }
+    unsafe { take(lock, libc::CLOCK_REALTIME, time, rwlock::writes) }
 }
 
 /// `pthread_rwlock_clockrdlock`.
@@ -199,7 +215,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_clockrdlock(
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { rwlock(lock, clock, time, posix::reads) }
+    unsafe { take(lock, clock, time, rwlock::reads) }
 }
 
 /// `pthread_rwlock_clockwrlock`.
@@ -210,12 +226,12 @@ pub unsafe extern "C" fn dh_pthread_rwlock_clockwrlock(
     time: *const libc::timespec,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { rwlock(lock, clock, time, posix::writes) }
+    unsafe { take(lock, clock, time, rwlock::writes) }
 }
 
 /// `sem_timedwait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_sem_timedwait(
+pub unsafe extern "C-unwind" fn dh_sem_timedwait(
     semaphore: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
@@ -225,17 +241,29 @@ pub unsafe extern "C" fn dh_sem_timedwait(
 
 /// `sem_clockwait`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_sem_clockwait(
+pub unsafe extern "C-unwind" fn dh_sem_clockwait(
     semaphore: *mut c_void,
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
+    cancel::point();
     // SAFETY: as above.
-    match unsafe { until(clock, time, || posix::try_acquire(semaphore)) } {
-        0 => 0,
-        errno => {
-            set_errno(errno);
-            -1
+    let taken = unsafe {
+        // What can be had at once is had whatever the time is.
+        match (
+            semaphore::take(semaphore, &Limit::Now, 0),
+            Until::new(clock, time),
+        ) {
+            (libc::EAGAIN, Some(until)) => {
+                semaphore::take(semaphore, &Limit::At(&|| until.left()), 0)
+            }
+            (libc::EAGAIN, None) => libc::EINVAL,
+            (taken, _) => taken,
         }
+    };
+    if taken == 0 {
+        return 0;
     }
+    set_errno(taken);
+    -1
 }

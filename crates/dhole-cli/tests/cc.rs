@@ -9,6 +9,8 @@ mod gdb;
 mod isolate;
 #[path = "cc/place.rs"]
 mod place;
+#[path = "cc/posix.rs"]
+mod posix;
 #[path = "cc/release.rs"]
 mod release;
 #[path = "cc/splash.rs"]
@@ -384,7 +386,7 @@ fn it_works_as_a_compiler_does() {
     );
     write(
         "lacks.c",
-        "#include <semaphore.h>\nint main(void) { return sem_open(\"x\", 0) != 0; }",
+        "int pthread_getname_np();\nint main(void) { return pthread_getname_np() != 0; }",
     );
     write("bad.c", "int main(void) { return }");
     write(
@@ -453,6 +455,6 @@ fn it_works_as_a_compiler_does() {
         2,
         "compiling two.cpp: its name ends",
     );
-    refused(&["lacks.c"], 1, "dhole_does_not_have_sem_open");
+    refused(&["lacks.c"], 1, "dhole_does_not_have_pthread_getname_np");
     refused(&["one.o"], 1, "undefined reference to `two'");
 }

@@ -1,6 +1,6 @@
 //! The names of the C library that become dhole's, and the linker's script.
 
-/// Names `x` that become `dh_x` in the program's own object files: `main`, what allocates, what a
+/// Names `x` that become `dh_x`, or those that are said, in the program's own object files: `main`, what allocates, what a
 /// program waits for, and calls of the system that take or give memory.
 const RENAMED: &str = "\
     main exit atexit fork \
@@ -22,6 +22,10 @@ const RENAMED: &str = "\
     pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock \
     pthread_sigmask sigprocmask sigsuspend sigwait sigaction sigaltstack signal \
     nanosleep \
+    clock_nanosleep sleep usleep pause=pause_for_signal \
+    pthread_testcancel pthread_setcancelstate pthread_setcanceltype pthread_getschedparam \
+    pthread_setschedparam pthread_setschedprio pthread_getcpuclockid pthread_mutexattr_setrobust \
+    sem_open sem_close sem_unlink sem_getvalue \
     thrd_create thrd_join thrd_exit mtx_lock mtx_trylock mtx_timedlock mtx_unlock cnd_wait \
     cnd_timedwait cnd_signal cnd_broadcast call_once tss_create tss_set \
     tss_get tss_delete thrd_detach thrd_current thrd_yield \
@@ -35,25 +39,27 @@ const RENAMED: &str = "\
 /// Names `x` that become `dhole_does_not_have_x`, so that the linker refuses them by name:
 /// functions on threads and locks of the C library's own, which are not those of dhole.
 const REFUSED: &str = "\
-    sem_getvalue sem_open pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np \
-    pthread_getaffinity_np pthread_getname_np pthread_getattr_np pthread_getcpuclockid \
-    pthread_setschedparam pthread_getschedparam pthread_setschedprio pthread_sigqueue";
+    pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np pthread_getaffinity_np \
+    pthread_getname_np pthread_getattr_np pthread_sigqueue";
 
 /// Orders for `objcopy` that rename them all.
 pub fn orders() -> String {
-    let named = RENAMED.split_whitespace().map(|name| (name, "dh"));
+    let named = renamed().map(|(name, new)| format!("--redefine-sym {name}=dh_{new}\n"));
     let refused = REFUSED.split_whitespace();
-    let refused = refused.map(|name| (name, "dhole_does_not_have"));
-    named
-        .chain(refused)
-        .map(|(name, prefix)| format!("--redefine-sym {name}={prefix}_{name}\n"))
-        .collect()
+    let refused = refused.map(|name| format!("--redefine-sym {name}=dhole_does_not_have_{name}\n"));
+    named.chain(refused).collect()
+}
+
+/// The names that are renamed, and what stands behind `dh_`.
+fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let names = RENAMED.split_whitespace();
+    names.map(|name| name.split_once('=').unwrap_or((name, name)))
 }
 
 /// Whether a name is one that a renamed one has become.
 pub fn is_renamed(name: &str) -> bool {
     let before = name.strip_prefix("dh_");
-    before.is_some_and(|before| RENAMED.split_whitespace().any(|renamed| renamed == before))
+    before.is_some_and(|before| renamed().any(|(_, new)| new == before))
 }
 
 /// The linker's script: the program's own globals in whole pages apart from all others, each on a

@@ -87,6 +87,9 @@ int main(void) {
     while (code == 0);
     printf("%s ", what(code));
     printf("%s\n", what(pthread_cond_timedwait(&days, &lock, &none)));
+    /* Nobody signals, so that no wait ends before its time. */
+    printf("%s ", what(pthread_cond_timedwait(&days, &lock, in(CLOCK_REALTIME, 20))));
+    printf("%s\n", what(pthread_cond_timedwait(&ticks, &lock, in(CLOCK_MONOTONIC, 20))));
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
     printf("%s ", what(pthread_mutex_timedlock(&other, in(CLOCK_REALTIME, -1))));
