@@ -211,6 +211,32 @@ fn random_programs_under_the_directory_protocol_are_as_if_sequential() {
     }
 }
 
+#[test]
+fn what_nodes_ask_for_is_counted_by_type() {
+    let config = Config::nodes(2).coherence(Directory::coherence());
+    let run = config.simulate(Settings::fixed_cost(2), |w| {
+        let number = w.once(|w| Ok(w.alloc(1_u64)))?;
+        let array = w.once(|w| Ok(w.alloc_array::<u32>(2_000)))?;
+        if w.node().index() == 1 {
+            assert_eq!(number.read(w), 1);
+            *number.get_mut(w) = 2;
+            // It is the owner now.
+            *number.get_mut(w) = 3;
+            assert_eq!(array.slice(w, ..).iter().sum::<u32>(), 0);
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    let report = run.expect("a sound program").report;
+    let total = report.total();
+    // The number to read and then to write, and two blocks at once.
+    assert_eq!((total.fetch_rounds, total.misses), (3, 4));
+    let of_type = |name: &str| total.by_type[name].misses;
+    assert_eq!([of_type("u64"), of_type("u32")], [2, 2]);
+    let said = report.to_string();
+    assert!(!said.contains("0 fetches"), "{said}");
+}
+
 /// The messages of the directory protocol while SOR finds its grid.
 fn sor_sends<L: sor::Layout>(nodes: usize, steps: usize) -> u64 {
     let problem = sor::Problem {

@@ -361,7 +361,8 @@ pub struct Counters {
     /// Fetch rounds: misses that asked other nodes. A call counts once, however many messages it
     /// sent in parallel ("overlapped data requests").
     pub fetch_rounds: u64,
-    /// Objects asked for in those rounds.
+    /// Objects asked for in those rounds; under a protocol that the program brings, blocks of arrays
+    /// and the right to write too.
     pub misses: u64,
     /// Objects asked for in those rounds only because they lie on the page of a missed one.
     pub asked_beside: u64,

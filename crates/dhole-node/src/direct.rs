@@ -196,7 +196,7 @@ impl State {
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let asked = self.directly(step, |protocol, _, fx| protocol.read_misses(misses, fx))?;
-        if asked {
+        if self.counts_members(step) || asked {
             self.read_faulted(false, step);
         }
         Ok(())

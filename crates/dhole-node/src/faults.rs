@@ -2,7 +2,7 @@
 
 use dhole_heap::PAGE_BYTES;
 use dhole_model::Oid;
-use dhole_protocol::{Command, RegionCommand};
+use dhole_protocol::{Command, RegionCommand, Unit};
 
 use crate::node::State;
 use crate::optimisations::WriteDetection;
@@ -20,6 +20,23 @@ impl State {
             work.object_faults += 1;
         }
         self.faulted = true;
+    }
+
+    /// The worker has begun to access something: what it asked other nodes for under protocols that
+    /// the program brings is counted. Whether it asked for anything.
+    pub fn counts_members(&mut self, step: &Step<'_, '_>) -> bool {
+        let before = self.counting.all.misses;
+        for unit in self.protocol.awaited_of_members() {
+            self.counting.all.misses += 1;
+            let info = match unit {
+                Unit::Object(oid) => step.heap.type_of(oid),
+                Unit::Block(block) => step.heap.type_of_array(block.array),
+            };
+            if let Some(info) = info {
+                self.counting.of_type(info.name).misses += 1;
+            }
+        }
+        self.counting.all.misses > before
     }
 
     /// The worker writes an object for the first time in an interval, which leads to these

@@ -411,6 +411,7 @@ impl State {
             event,
             Event::Array(ArrayEvent::Read(_)) | Event::Pages(PageEvent::Read { .. })
         );
+        let blocks = matches!(event, Event::Array(ArrayEvent::Blocks(_)));
         let (written, allocated) = match event {
             Event::WriteFault { oid, .. } => (Some(oid), None),
             Event::Allocated { range, .. } => (None, Some(range)),
@@ -422,8 +423,11 @@ impl State {
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
-        if accesses && commands.iter().any(asks) {
+        let asks_members = (blocks || written.is_some()) && self.counts_members(step);
+        if blocks && asks_members || accesses && commands.iter().any(asks) {
             self.read_faulted(paged, step);
+        } else if asks_members {
+            self.counting.all.fetch_rounds += 1;
         }
         if let Some(oid) = written {
             self.write_faulted(oid, &commands, step);

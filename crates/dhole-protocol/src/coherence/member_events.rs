@@ -5,6 +5,7 @@ use dhole_model::{Coherence, MemberId, NodeId, Oid};
 
 use super::Protocols;
 use crate::Interval;
+use crate::array_blocks::Unit;
 use crate::coherence::member::{AnyMember, Around, Turn};
 use crate::coherence::members::Waited;
 use crate::command::{Command, Commands, WorkerIs};
@@ -19,6 +20,12 @@ impl Protocols {
 
     pub(crate) fn member_of(&self, oid: Oid) -> Option<MemberId> {
         self.objects.get(oid).coherence.and_then(Coherence::member)
+    }
+
+    /// What the worker waits for under protocols that the program brings.
+    pub fn awaited_of_members(&self) -> impl Iterator<Item = Unit> {
+        let awaited = self.members.awaited().iter();
+        awaited.map(|unit| self.blocks.unit(*unit))
     }
 
     fn member_event<R>(

@@ -178,6 +178,11 @@ impl Members {
         self.awaited.push(unit);
     }
 
+    /// The objects that the worker waits for.
+    pub fn awaited(&self) -> &[Oid] {
+        &self.awaited
+    }
+
     /// The members that have something to do before the worker synchronises.
     pub fn begin_to_release(&mut self) -> Vec<MemberId> {
         let must = self.all.iter().filter(|member| member.part.must_release());
