@@ -239,7 +239,16 @@ impl Node {
             _ => None,
         };
         let mut commands = Commands::new();
-        let stepping = || self.protocol.step(event, worker, &mut commands);
+        let protocol = &mut self.protocol;
+        // By the method that the engine calls, where there is one.
+        let stepping = || match event {
+            Event::ReadMiss(missed) => protocol.read_misses(&[missed], &mut commands),
+            Event::ReadMisses(missed) => protocol.read_misses(&missed, &mut commands),
+            Event::Arrive { once: false, site } if protocol.begins_with_rounds() => {
+                protocol.arrive_at_rounds(site, &mut commands)
+            }
+            event => protocol.step(event, worker, &mut commands),
+        };
         match catch_unwind(AssertUnwindSafe(stepping)) {
             Ok(Ok(())) => {}
             Ok(Err(ProtocolError::Freed(freed))) => {
