@@ -4,8 +4,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dhole_live::Threads;
-use dhole_model::Coherence;
 use dhole_model::unpoisoned;
+use dhole_model::{Coherence, MessageKind};
 use dhole_node::{Machine, Outcome, Races, Result, RunError, Settings, Worker, run_on};
 use dhole_sim::Sim;
 
@@ -66,7 +66,12 @@ fn run_program<R: Send>(
     let settings = &platform.settings(nodes);
     if machines.is_empty() {
         let _seats = Seats::take(nodes);
-        return run_on(&*platform.machine(nodes, seed), settings, program);
+        let machine = platform.machine(nodes, seed);
+        let ended = run_on(&*machine, settings, program);
+        if let Ok(outcome) = &ended {
+            assert_none_by_time(outcome, settings, machine.name());
+        }
+        return ended;
     }
     let ended = run_on_each(machines, settings, program);
     let failed = ended.iter().filter(|ended| ended.is_err()).count();
@@ -98,7 +103,13 @@ fn run_on_each<R: Send>(
     let _alone = unpoisoned::lock(&ALONE);
     std::thread::scope(|scope| {
         let start = |machine: Box<dyn Machine + Send>| {
-            scope.spawn(move || run_on(&*machine, settings, program))
+            scope.spawn(move || {
+                let ended = run_on(&*machine, settings, program);
+                if let Ok(outcome) = &ended {
+                    assert_none_by_time(outcome, settings, machine.name());
+                }
+                ended
+            })
         };
         let running: Vec<_> = machines.into_iter().map(start).collect();
         let ended = running.into_iter().map(|node| node.join());
@@ -106,6 +117,24 @@ fn run_on_each<R: Send>(
             .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
+}
+
+/// In a simulation whose nodes compute for less than this, no wait is as long, if nodes are as patient.
+const LONG: Duration = Duration::from_millis(10);
+
+/// No wait of a run ended by chance: because a timer or a probe came. In a simulation nobody even
+/// looked for a deadlock where no node computed for so long that it had to.
+fn assert_none_by_time<R>(outcome: &Outcome<R>, settings: &Settings, machine: &str) {
+    let each = || outcome.counters.iter();
+    let by_time: u64 = each().map(|node| node.waits_ended_by_time).sum();
+    assert_eq!(by_time, 0, "{machine}: waits that ended by time");
+    let patient = settings.suspect_after >= LONG;
+    let computed = each().map(|node| node.computed_ns).max().unwrap_or(0);
+    if machine == "sim" && patient && u128::from(computed) < settings.suspect_after.as_nanos() {
+        let sent = |kind| each().map(|node| node.sent(kind)).sum::<u64>();
+        let probes = [MessageKind::Probe, MessageKind::ThreadProbe].map(sent);
+        assert_eq!(probes, [0; 2], "{machine}: probes, also of threads");
+    }
 }
 
 /// Room for the nodes of a cluster beside those of other tests. A process whose first cluster is

@@ -441,6 +441,18 @@ pub struct Counters {
     pub lock_waited_ns: u64,
     /// Of those, the nanoseconds for which it waited at barriers.
     pub barrier_waited_ns: u64,
+    /// Waits that ended by chance: 0 unless dhole, or a protocol of the program's, has a mistake.
+    /// Each is one of these:
+    ///
+    /// - what the worker, or a thread of raw memory, waited for had come, and it found that only
+    ///   because the time of its wait was over: it was not woken;
+    /// - the step that the worker takes when that time is over ended its wait, or answered a request
+    ///   of another node that could have been answered before;
+    /// - the arrival of a probe ended its wait.
+    ///
+    /// Waits that end by a timer as they should do not count: those that a deadlock, the end of the
+    /// run or the loss of a node ends, and timed waits of threads.
+    pub waits_ended_by_time: u64,
     /// Nanoseconds for which the program computed; known in a simulation only.
     pub computed_ns: u64,
     /// The most interval records that a node kept at a time for nodes that had not seen them. The
@@ -517,6 +529,7 @@ impl Counters {
             (&mut since.waited_ns, earlier.waited_ns),
             (&mut since.lock_waited_ns, earlier.lock_waited_ns),
             (&mut since.barrier_waited_ns, earlier.barrier_waited_ns),
+            (&mut since.waits_ended_by_time, earlier.waits_ended_by_time),
             (&mut since.computed_ns, earlier.computed_ns),
         ];
         pairs.into_iter().for_each(|(now, then)| *now -= then);
@@ -583,6 +596,7 @@ impl Counters {
             waited_ns,
             lock_waited_ns,
             barrier_waited_ns,
+            waits_ended_by_time,
             computed_ns,
             interval_records_most,
             shared_bytes,
@@ -631,6 +645,7 @@ impl Counters {
         self.waited_ns += waited_ns;
         self.lock_waited_ns += lock_waited_ns;
         self.barrier_waited_ns += barrier_waited_ns;
+        self.waits_ended_by_time += waits_ended_by_time;
         self.computed_ns += computed_ns;
         self.interval_records_most = self.interval_records_most.max(*interval_records_most);
         self.shared_bytes += shared_bytes;

@@ -144,6 +144,8 @@ pub struct AnnexOutbox<'a> {
     pub work: Work,
     /// The node's worker may go on.
     pub wakes_worker: bool,
+    /// The step itself ended the wait, for the time of that is over or it never ends.
+    pub ends_wait: bool,
 }
 
 impl<'a> AnnexOutbox<'a> {
@@ -161,6 +163,7 @@ impl<'a> AnnexOutbox<'a> {
             flushes: 0,
             work: Work::default(),
             wakes_worker: false,
+            ends_wait: false,
         }
     }
 
@@ -302,13 +305,14 @@ impl AnnexWaiter {
         self.woken.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until it was woken once more than so often, or for a time.
-    pub(crate) fn sleep(&self, seen: u32, at_most: Duration) {
+    /// Sleeps until it was woken once more than so often, or for a time; whether it was woken.
+    pub(crate) fn sleep(&self, seen: u32, at_most: Duration) -> bool {
         let mut sleeps = self.sleeps.lock().unwrap_or_else(PoisonError::into_inner);
         *sleeps = true;
         let still = |_: &mut bool| self.woken() == seen;
         let slept = self.changed.wait_timeout_while(sleeps, at_most, still);
         let (mut sleeps, _) = slept.unwrap_or_else(PoisonError::into_inner);
         *sleeps = false;
+        self.woken() != seen
     }
 }

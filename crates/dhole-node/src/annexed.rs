@@ -10,9 +10,10 @@ use dhole_net::{Envelope, Outbox, Receiver, Wake};
 use dhole_protocol::{AbortReason, Message};
 
 use crate::annex::{Annex, AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter};
+use crate::by_time::{OWED_FOR, is_woken};
 use crate::describe::how;
 use crate::ended::Ended;
-use crate::machine::{Machine, Receivers};
+use crate::machine::{Machine, Receivers, Woken};
 use crate::node::{Node, State};
 use crate::sync_error::RunEnded;
 
@@ -194,6 +195,17 @@ impl Drop for Taking<'_> {
     }
 }
 
+/// What a step of a thread that waits came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stepped {
+    /// The thread waits for so long at most.
+    Waits(Duration),
+    /// What it waited for has come.
+    Over,
+    /// The step itself ended the wait.
+    EndsWait,
+}
+
 /// How the threads of a node wait for its annex.
 pub(crate) struct NodeLink<'a> {
     pub node: &'a Node,
@@ -232,14 +244,13 @@ impl NodeLink<'_> {
         ended.map(AnnexWaitError::Ended)
     }
 
-    /// Takes a step, and sends what it wants sent. How long the thread waits then before it takes
-    /// another one, unless the wait is over.
+    /// Takes a step, and sends what it wants sent.
     fn take_step(
         &self,
         step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
         is_worker: bool,
         faulted: &mut [bool; 2],
-    ) -> Option<Duration> {
+    ) -> Stepped {
         let id = self.node.id;
         let mut out = Outbox::default();
         let mut sent = AnnexOutbox::new(&self.node.pool);
@@ -249,9 +260,13 @@ impl NodeLink<'_> {
         faulted[0] |= sent.read_faults > 0;
         faulted[1] |= sent.write_faults > 0;
         let again = sent.again_after.unwrap_or(self.patience);
-        let waits = (done == AnnexStep::Waits).then_some(again.min(self.patience));
+        let stepped = match done {
+            AnnexStep::Waits => Stepped::Waits(again.min(self.patience)),
+            AnnexStep::Over if sent.ends_wait => Stepped::EndsWait,
+            AnnexStep::Over => Stepped::Over,
+        };
         if sent.is_empty() {
-            return waits;
+            return stepped;
         }
         let wakes_worker = sent.wakes_worker;
         let mut guard = self.node.monitor.lock();
@@ -268,7 +283,14 @@ impl NodeLink<'_> {
         if wakes_worker && !is_worker {
             self.machine.wake_worker(id);
         }
-        waits
+        stepped
+    }
+
+    /// A wait is over, as a thread found when the time of it was over, if it was not `woken`.
+    fn found_late(&self, woken: bool) {
+        if !woken {
+            self.node.monitor.lock().split().1.ended_by_time();
+        }
     }
 
     /// Counts for how long a thread was here, and for what.
@@ -290,16 +312,20 @@ impl NodeLink<'_> {
     ) -> Result<(), AnnexWaitError> {
         let id = self.node.id;
         let began_ns = self.machine.now(id);
-        let mut faulted = [false; 2];
+        let (mut faulted, mut woken) = ([false; 2], Woken::ByWake);
         loop {
-            let Some(at_most) = self.take_step(step, true, &mut faulted) else {
+            let stepped = self.take_step(step, true, &mut faulted);
+            let Stepped::Waits(at_most) = stepped else {
+                if (stepped, woken) == (Stepped::Over, Woken::ByTime) {
+                    self.found_late(is_woken(self.machine, self.receivers, id));
+                }
                 self.counts(began_ns, faulted);
                 return Ok(());
             };
             if let Some(ended) = self.ended() {
                 return Err(ended);
             }
-            self.machine.wait_polling(self.receivers, id, at_most);
+            woken = self.machine.wait_polling(self.receivers, id, at_most);
         }
     }
 }
@@ -330,10 +356,14 @@ impl AnnexLink for NodeLink<'_> {
             return Err(AnnexWaitError::InCall);
         }
         let began_ns = self.machine.now(self.node.id);
-        let (mut faulted, mut waited) = ([false; 2], false);
+        let (mut faulted, mut waited, mut late) = ([false; 2], false, None);
         loop {
             let seen = waiter.woken();
-            let Some(at_most) = self.take_step(step, false, &mut faulted) else {
+            let stepped = self.take_step(step, false, &mut faulted);
+            let Stepped::Waits(at_most) = stepped else {
+                if let (Stepped::Over, Some(before)) = (stepped, late) {
+                    self.found_late(waiter.sleep(before, OWED_FOR));
+                }
                 if waited || faulted != [false; 2] {
                     self.counts(began_ns, faulted);
                 }
@@ -342,12 +372,13 @@ impl AnnexLink for NodeLink<'_> {
             waited = true;
             let woken = || waiter.woken() != seen;
             if self.machine.help(self.receivers, self.node.id, &woken) {
+                late = None;
                 continue;
             }
             if let Some(ended) = self.ended() {
                 return Err(ended);
             }
-            waiter.sleep(seen, at_most);
+            late = (!waiter.sleep(seen, at_most)).then_some(seen);
         }
     }
 

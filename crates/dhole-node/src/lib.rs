@@ -17,6 +17,7 @@
 //! | `spawn` | processes that are started on nodes during the run, which take turns |
 //! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
+//! | `by_time` | waits that end only because a timer or a probe came |
 //! | `node` | messages that come; carrying out commands |
 //! | `annex`, `annexed` | what a node has beside its objects: raw memory |
 //! | `freeing` | freeing objects |
@@ -37,6 +38,7 @@ mod array;
 mod array_commands;
 mod array_phases;
 mod blocks;
+mod by_time;
 mod collective;
 mod collective_error;
 mod collective_values;

@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub(crate) object: Vec<u8>,
     /// What the worker waits for has come.
     pub(crate) done: bool,
+    /// The machine was answered that it is to wake the worker for that.
+    pub(crate) woke: bool,
     /// The worker goes on when the objects have come so far in their order: others had, before
     /// what it synchronised with.
     after: u64,
@@ -115,6 +117,7 @@ impl Node {
             object: Vec::new(),
             counting: Counting::default(),
             done: false,
+            woke: false,
             after: 0,
             refused: None,
             ended: None,
@@ -312,7 +315,11 @@ impl State {
             && self.scheduler.are_the_programs()
             && !self.membership.is_on();
         let before = nobody_waits.then(|| (message.kind(), step.out.len()));
+        let is_probe = message.kind() == MessageKind::Probe;
         self.take_message(from, message, step);
+        if is_probe && waited {
+            self.probe_came();
+        }
         if let Some((kind, sent)) = before.filter(|_| self.ended.is_none()) {
             // Nobody waits to hear that a push was not read.
             let matters = |sent: &Envelope<Message>| sent.body.kind() != MessageKind::DropOut;
@@ -563,7 +570,9 @@ impl State {
     #[inline]
     fn wakes(&mut self, waited: bool) -> Wake {
         let stirred = self.scheduler.take_stirred();
-        match stirred || (waited && self.may_go_on()) {
+        let goes_on = waited && self.may_go_on();
+        self.woke |= goes_on;
+        match stirred || goes_on {
             true => Wake::Yes,
             false => Wake::No,
         }

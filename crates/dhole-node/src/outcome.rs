@@ -6,6 +6,7 @@ use std::time::Duration;
 use dhole_model::{Counters, LineCosts, NodeId};
 use serde::{Deserialize, Serialize};
 
+use crate::by_time;
 use crate::machine::LostNode;
 use crate::measured::{Part, took};
 use crate::race::RaceReport;
@@ -110,5 +111,6 @@ fn warnings(ends: &[End], races: &[RaceReport]) -> Vec<String> {
             own.push(warning.clone());
         }
     }
-    own.into_iter().chain(races).collect()
+    let by_time = by_time::warning(ends);
+    own.into_iter().chain(by_time).chain(races).collect()
 }

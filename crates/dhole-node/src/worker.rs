@@ -473,12 +473,20 @@ impl<'id> Link<'id> {
             self.take_held(call);
             call.unlock();
             let woken = self.machine.wait_polling(self.receivers, id, patience);
+            let woke = std::mem::take(&mut call.split().1.woke);
             if let Some(outcome) = outcome(call) {
+                if woken == Woken::ByTime && outcome.is_ok() {
+                    self.found_late(call, woke);
+                }
                 break outcome;
             }
             call.split().1.begin_to_wait()?;
             if woken == Woken::ByTime {
-                self.step(call, Some(Event::WaitedLong))?;
+                self.waited_long(call)?;
+                if let Some(outcome) = outcome(call) {
+                    self.send(call);
+                    break outcome;
+                }
                 self.send(call);
                 patience = patience.saturating_mul(2).min(LONGEST_PATIENCE);
             }

@@ -74,6 +74,7 @@ pub use array_blocks::{ArrayBlocks, BlockAccess, BlockEvent, Needs, Unit};
 pub use array_event::{ArrayEvent, UnreadElements};
 pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
+pub use coherence::built_in::is_built_in;
 pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};

@@ -299,6 +299,11 @@ impl Protocol {
         self.coherence.has_deferred()
     }
 
+    /// How many requests wait for it.
+    pub fn deferred(&self) -> usize {
+        self.coherence.deferred()
+    }
+
     /// Whether so much was freed in this interval that it [should end](Event::EndInterval).
     pub fn has_freed_much(&self) -> bool {
         self.coherence.has_freed_much()

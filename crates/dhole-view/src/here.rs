@@ -96,6 +96,7 @@ impl Here {
                 };
             } else {
                 result = machine.result(thread);
+                out.ends_wait = result.is_none();
                 if result.is_none() && out.now_ns - suspected >= out.patience_ns {
                     suspected = out.now_ns;
                     machine.suspect(thread, &mut commands);

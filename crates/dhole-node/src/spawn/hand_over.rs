@@ -7,7 +7,7 @@ use dhole_protocol::{Event, Message, WriteNotices};
 
 use super::scheduler::{Next, Parked};
 use crate::ended::Ended;
-use crate::machine::Fiber;
+use crate::machine::{Fiber, Woken};
 use crate::node::State;
 use crate::step::Step;
 use crate::sync_error::RunEnded;
@@ -182,7 +182,10 @@ impl Link<'_> {
             }
             call.unlock();
             let (machine, id) = (self.machine, self.node.id);
-            machine.wait_polling(self.receivers, id, self.suspect_after);
+            let woken = machine.wait_polling(self.receivers, id, self.suspect_after);
+            if woken == Woken::ByTime && call.split().1.scheduler.has_held() {
+                self.found_late(call, true);
+            }
         }
     }
 

@@ -12,6 +12,11 @@ macro_rules! built_in {
             pub use $module::$protocol;
         )*
 
+        /// Whether dhole brings the member of this name, and not the program.
+        pub fn is_built_in(member: &str) -> bool {
+            [$(<$protocol as super::member::CoherenceProtocol>::NAME),*].contains(&member)
+        }
+
         /// Leaves the entries in the program.
         #[inline]
         pub(crate) fn put() {

@@ -268,6 +268,11 @@ impl<R: Kind> Home<R> {
         !self.waiting.is_empty()
     }
 
+    /// How many flushes wait for the worker.
+    pub fn deferred(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Takes the flushes that waited for the worker.
     pub fn serve(
         &mut self,

@@ -227,6 +227,12 @@ impl Members {
         !self.all.is_empty() && self.deferred.iter().any(|waiting| *waiting > 0)
     }
 
+    /// How many messages wait for the worker's next call.
+    pub fn deferred(&self) -> usize {
+        let each = self.deferred.iter();
+        each.map(|waiting| *waiting as usize).sum()
+    }
+
     /// Whether a node may send more that waits.
     ///
     /// # Errors

@@ -18,6 +18,13 @@ impl Protocols {
             || self.members.have_deferred()
     }
 
+    /// How many requests wait for the worker.
+    pub fn deferred(&self) -> usize {
+        let objects = self.fetching.deferred.len() + self.home.deferred();
+        let elements = self.arrays.fetching.deferred.len() + self.arrays.home.deferred();
+        objects + elements + self.treadmarks.deferred() + self.members.deferred()
+    }
+
     /// Whether the end of the interval, an acquire and the worker's next call change nothing here:
     /// nothing was written since the last interval, nothing is kept that an acquire drops, and
     /// nobody waits for a call.

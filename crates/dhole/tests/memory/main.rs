@@ -55,7 +55,12 @@ fn everywhere<R: Send>(
     };
     let run = config(nodes).run(&program).expect("a run on threads");
     let simulated = config(nodes).simulate(simulated, &program);
-    [run, simulated.expect("a simulated run")]
+    let simulated = simulated.expect("a simulated run");
+    // None of the programs waits for so long there that it looks why.
+    let total = simulated.report.total();
+    let probes = [MessageKind::Probe, MessageKind::ThreadProbe].map(|kind| total.sent(kind));
+    assert_eq!(probes, [0; 2]);
+    [run, simulated]
 }
 
 /// Messages about minipages.

@@ -56,6 +56,11 @@ impl TreadMarks {
         !self.deferred.is_empty()
     }
 
+    /// How many requests wait for the worker.
+    pub fn deferred(&self) -> usize {
+        self.deferred.len()
+    }
+
     /// Whether an answer takes a diff of a page that the worker may be writing.
     fn must_wait(&self, request: &Request) -> bool {
         let state = self.pages.get(&request.page);
