@@ -34,7 +34,7 @@ pub use dhole_check::{
 pub use dhole_testkit::seeds;
 pub use platform::{
     ByMessage, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, Remote, SeeingProcesses,
-    Tampered,
+    Tampered, Unwoken,
 };
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub use raw_memory::InDomains;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dhole_check::{Bug, Changed, Fate, Platform, Simulated};
 use dhole_live::Processes;
-use dhole_model::{Barriers, Detector, NodeId, Notify, Placement};
+use dhole_model::{Barriers, Detector, MessageKind, NodeId, Notify, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{Fiber, Machine, Multiprocess, Receivers, Settings, StartError, Woken};
 use dhole_protocol::Message;
@@ -234,9 +234,11 @@ impl<P: Platform> Platform for Tampered<P> {
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
         Box::new(TamperedMachine {
             on: self.on.machine(nodes, seed),
-            bug: self.bug,
-            one_in: self.one_in,
-            random: Mutex::new(Xoshiro256PlusPlus::seed_from_u64(seed)),
+            by: TamperedBy::Bug {
+                bug: self.bug,
+                one_in: self.one_in,
+                random: Mutex::new(Xoshiro256PlusPlus::seed_from_u64(seed)),
+            },
         })
     }
 
@@ -255,9 +257,19 @@ impl<P: Platform> Platform for Tampered<P> {
 
 struct TamperedMachine {
     on: Box<dyn Machine>,
-    bug: Bug,
-    one_in: u64,
-    random: Mutex<Xoshiro256PlusPlus>,
+    by: TamperedBy,
+}
+
+/// What goes wrong when a message is delivered.
+enum TamperedBy {
+    /// A bug changes one message in so many.
+    Bug {
+        bug: Bug,
+        one_in: u64,
+        random: Mutex<Xoshiro256PlusPlus>,
+    },
+    /// A message of this kind wakes no worker.
+    Sleep(MessageKind),
 }
 
 /// Takes a node's messages before it does.
@@ -269,7 +281,18 @@ struct Tamperer<'a> {
 impl Receiver<Message> for Tamperer<'_> {
     fn deliver(&self, mut envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let addressee = envelope.to;
-        let fate = self.machine.tamper(&mut envelope);
+        let fate = match &self.machine.by {
+            TamperedBy::Sleep(kind) => {
+                let wakes = envelope.body.kind() != *kind;
+                let wake = self.node.deliver(envelope, out);
+                return if wakes { wake } else { Wake::No };
+            }
+            TamperedBy::Bug {
+                bug,
+                one_in,
+                random,
+            } => tamper((*bug, *one_in, random), &mut envelope),
+        };
         if fate.stale {
             let bytes = envelope.payload.len();
             envelope.payload = Payload::default();
@@ -295,20 +318,21 @@ impl Receiver<Message> for Tamperer<'_> {
     }
 }
 
-impl TamperedMachine {
-    fn tamper(&self, envelope: &mut Envelope<Message>) -> Fate {
-        let mut random = self
-            .random
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        match random.random_range(0..self.one_in) {
-            0 => self
-                .bug
-                .message(envelope.from, &mut envelope.to, &mut envelope.body),
-            _ => Fate::default(),
-        }
+/// The fate of a message, of which one in so many falls to a bug.
+fn tamper(
+    (bug, one_in, random): (Bug, u64, &Mutex<Xoshiro256PlusPlus>),
+    envelope: &mut Envelope<Message>,
+) -> Fate {
+    let mut random = random
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    match random.random_range(0..one_in) {
+        0 => bug.message(envelope.from, &mut envelope.to, &mut envelope.body),
+        _ => Fate::default(),
     }
+}
 
+impl TamperedMachine {
     fn tampered<R>(&self, all: &Receivers<'_>, f: impl FnOnce(&Receivers<'_>) -> R) -> R {
         let tamperers: Vec<Tamperer<'_>> = all
             .iter()
@@ -404,5 +428,32 @@ impl Machine for TamperedMachine {
 
     fn hand_over(&self, node: NodeId, me: Fiber, to: Fiber) {
         self.on.hand_over(node, me, to);
+    }
+}
+
+/// Another platform, whose machine is not told to wake a worker when a message of one kind has
+/// ended its wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwoken<P> {
+    /// Where the nodes run.
+    pub on: P,
+    /// The kind of messages.
+    pub kind: MessageKind,
+}
+
+impl<P: Platform> Platform for Unwoken<P> {
+    fn name(&self) -> String {
+        format!("{}, not woken by {:?}", self.on.name(), self.kind)
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        Box::new(TamperedMachine {
+            on: self.on.machine(nodes, seed),
+            by: TamperedBy::Sleep(self.kind),
+        })
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        self.on.settings(nodes)
     }
 }

@@ -1,6 +1,7 @@
 //! Checks over seeds and the suite, on threads and simulated.
 #![forbid(unsafe_code)]
 
+mod by_time;
 mod decoders;
 mod groups;
 mod history;

@@ -7,6 +7,8 @@ use conformance::{
     Detected, Impatient, Meeting, OnThreads, Placed, Platform, Remote, Simulated, Under, run, seeds,
 };
 use dhole::{Barriers, Coherence};
+use dhole_protocol::CoherenceProtocol;
+use dhole_protocol::built_in::Directory;
 
 fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
     for seed in seeds(range) {
@@ -78,6 +80,18 @@ fn random_programs_whose_objects_lie_alike_everywhere_are_as_if_sequential() {
 fn random_programs_over_pages_with_several_writers_are_as_if_sequential() {
     let platform = Under(Simulated::default(), dhole::Coherence::TreadMarks);
     all_as_expected(&platform, 0..1_000, Size::default());
+}
+
+#[test]
+fn random_programs_under_the_directory_protocol_are_as_if_sequential() {
+    let directory = Directory::coherence();
+    let platform = Under(Simulated::default(), directory);
+    all_as_expected(&platform, 0..2_000, Size::default());
+    let platform = Meeting(platform, Barriers::Central);
+    all_as_expected(&platform, 2_000..2_500, Size::default());
+    let platform = Impatient(Under(Simulated { jitter: 0.0 }, directory));
+    all_as_expected(&platform, 2_500..3_000, Size::default());
+    all_as_expected(&Under(OnThreads, directory), 0..300, Size::default());
 }
 
 #[test]
