@@ -23,7 +23,8 @@ pub enum PaperError {
     },
     /// A program is missing.
     #[error(
-        "{}: {cause}; `cargo build --release` builds it beside dhole",
+        "{}: {cause}; `./install` in a checkout of dhole puts it beside `dhole`, and \
+         `cargo build --release` builds both",
         path.display()
     )]
     NoProgram {
