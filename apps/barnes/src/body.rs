@@ -1,5 +1,6 @@
 //! Bodies, and the parameters of a run.
 
+use clap::ValueEnum;
 use dhole::Share;
 
 use apps_common::vector::Vector;
@@ -38,10 +39,23 @@ pub struct Problem {
     pub leaf_bodies: usize,
     /// Steps before the measured ones, because the first steps fetch all bodies.
     pub untimed: usize,
-    /// The bodies are two models side by side, alike body for body, as in SPLASH-2.
-    pub pair: bool,
-    /// Node 0 asks where the bodies are in the end, after all that is measured.
-    pub drawn: bool,
+    /// How the bodies are laid out at time 0.
+    pub galaxy: Galaxy,
+    /// Pictures: after how many of the measured steps, evenly spread, node 0 asks where the bodies
+    /// are. The last of them is after all that is measured.
+    pub frames: usize,
+}
+
+/// How the bodies are laid out at time 0.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Galaxy {
+    /// One sphere, Plummer's model.
+    #[default]
+    Plummer,
+    /// Two of them side by side, alike body for body, as in SPLASH-2.
+    Pair,
+    /// Two disks that have just passed each other.
+    Collision,
 }
 
 impl Problem {
@@ -56,9 +70,15 @@ impl Problem {
             time_step: 0.025,
             leaf_bodies: LEAF_BODIES,
             untimed: 0,
-            pair: false,
-            drawn: false,
+            galaxy: Galaxy::Plummer,
+            frames: 0,
         }
+    }
+
+    /// Whether a picture is taken when so many of the measured steps are done.
+    pub fn draws_after(&self, steps: usize) -> bool {
+        let taken = |steps: usize| steps * self.frames / self.steps.max(1);
+        steps > 0 && taken(steps) > taken(steps - 1)
     }
 
     /// All steps.
@@ -79,3 +99,27 @@ pub const UNITS_PER_PLACED_BODY: u64 = 100;
 
 /// The cost of moving a body, in the same units.
 pub const UNITS_PER_MOVED_BODY: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_spread_over_the_steps_and_the_last_is_at_the_end() {
+        let drawn = |frames| {
+            let problem = Problem {
+                frames,
+                ..Problem::new(10, 6, 1)
+            };
+            let steps = 0..=problem.steps;
+            steps
+                .filter(|step| problem.draws_after(*step))
+                .collect::<Vec<_>>()
+        };
+        assert!(drawn(0).is_empty());
+        assert_eq!(drawn(1), [6]);
+        assert_eq!(drawn(3), [2, 4, 6]);
+        assert_eq!(drawn(4), [2, 3, 5, 6]);
+        assert_eq!(drawn(6), [1, 2, 3, 4, 5, 6]);
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! The algorithm is SPLASH-2's:
 //!
-//! - The initial state is a Plummer model.
+//! - The initial state is a Plummer model; or two of them, or two disks that collide ([`Galaxy`]).
 //! - Leaves of the octree hold up to ten bodies.
 //! - A cell far enough away counts as one mass at its centre. There are no quadrupole moments,
 //!   which SPLASH-2 leaves out too unless it is compiled with them.
@@ -20,7 +20,10 @@
 //! shares bodies and cells as the papers' programs did.
 
 pub mod body;
+pub mod encounter;
+pub mod glow;
 pub mod gravity;
+pub mod initial;
 pub mod leapfrog;
 pub mod moment;
 pub mod options;
@@ -32,4 +35,4 @@ pub mod shared;
 pub mod splash;
 pub mod tree;
 
-pub use body::{Body, Problem};
+pub use body::{Body, Galaxy, Problem};

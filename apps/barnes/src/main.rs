@@ -85,8 +85,8 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
     ))
 }
 
-/// Draws the bodies.
+/// Draws the bodies, or the frames of the animation.
 fn keep(found: &shared::Outcome, path: &Path) -> dhole::Result<()> {
-    let written = picture::draw(&found.positions).write(path);
+    let written = picture::write(&found.frames, path);
     written.map_err(|cause| Error::program(format!("writing {}: {cause}", path.display())))
 }

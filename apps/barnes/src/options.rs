@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use apps_common::options::{BadInput, Common, Record, size};
 use apps_common::picture::check_writable;
 use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 
-use super::Problem;
+use super::{Galaxy, Problem};
 
 /// The command line of `barnes`.
 #[derive(Parser, Clone, Debug)]
@@ -42,9 +43,19 @@ pub struct BarnesOptions {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
     pub record: Record,
 
-    /// Draws the bodies where they are in the end, as PNG
+    /// How the bodies are laid out: one Plummer model, the default; a pair of them, which is
+    /// SPLASH's and the default with its records; or two disks that have just passed each other
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub galaxy: Option<Galaxy>,
+
+    /// Draws the bodies where they are in the end, as PNG: the slow ones blue, the fast ones golden
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
+
+    /// Makes the picture an animated PNG with so many frames, evenly spread over the steps; their
+    /// bodies are fetched during the run, and are counted in it
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "picture", value_parser = frames())]
+    pub frames: u32,
 
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
@@ -67,21 +78,27 @@ impl BarnesOptions {
         }
         let (bodies, steps) = (self.bodies as usize, self.steps as usize);
         let problem = Problem::new(bodies, steps, self.common.seed);
-        let problem = Problem {
+        let (leaf_bodies, galaxy) = match self.record {
+            Record::Split => (problem.leaf_bodies, Galaxy::Plummer),
+            Record::Splash => (1, Galaxy::Pair),
+        };
+        Ok(Problem {
             untimed: self.untimed as usize,
             theta,
-            drawn: self.picture.is_some(),
-            ..problem
-        };
-        Ok(match self.record {
-            Record::Split => problem,
-            Record::Splash => Problem {
-                leaf_bodies: 1,
-                pair: true,
-                ..problem
+            leaf_bodies,
+            galaxy: self.galaxy.unwrap_or(galaxy),
+            frames: match self.picture {
+                Some(_) => self.frames.min(self.steps) as usize,
+                None => 0,
             },
+            ..problem
         })
     }
+}
+
+/// Frames of a picture: as many as fit into a common memory.
+fn frames() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=1000)
 }
 
 #[cfg(test)]
@@ -104,6 +121,29 @@ mod tests {
     fn the_defaults_are_the_papers_small_problem() {
         let problem = barnes(&[]).unwrap().problem(4).unwrap();
         assert_eq!((problem.bodies, problem.steps), (32_768, 3));
+    }
+
+    #[test]
+    fn the_layout_is_what_is_asked_for_or_suits_the_records() {
+        let galaxy = |args: &[&str]| barnes(args).unwrap().problem(4).unwrap().galaxy;
+        assert_eq!(galaxy(&[]), Galaxy::Plummer);
+        assert_eq!(galaxy(&["--record", "splash"]), Galaxy::Pair);
+        let both = ["--record", "splash", "--galaxy", "collision"];
+        assert_eq!(galaxy(&both), Galaxy::Collision);
+    }
+
+    #[test]
+    fn there_is_no_more_than_a_frame_a_step() {
+        let error = barnes(&["--frames", "3"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::MissingRequiredArgument);
+        let picture = std::env::temp_dir().join(format!("dhole-frames-{}.png", std::process::id()));
+        let frames = |frames: &str| {
+            let picture = picture.to_str().unwrap();
+            let args = ["--steps", "5", "--frames", frames, "--picture", picture];
+            barnes(&args).unwrap().problem(4).unwrap().frames
+        };
+        assert_eq!((frames("3"), frames("9")), (3, 5));
+        assert_eq!(barnes(&[]).unwrap().problem(4).unwrap().frames, 0);
     }
 
     #[test]

@@ -14,10 +14,10 @@ const FARTHEST: f64 = 9.0;
 /// How far along each axis the second of two models is from the first.
 const APART: f64 = 4.0;
 
-/// The bodies of `problem` at time 0. Of one model: total mass, gravitational constant and
+/// One model or a pair with the bodies of `problem`. Of one: total mass, gravitational constant and
 /// -4 times the total energy are 1, and the centre of mass rests at the origin.
-pub fn model(problem: &Problem) -> Vec<Body> {
-    let length = match problem.pair {
+pub fn model(problem: &Problem, pair: bool) -> Vec<Body> {
+    let length = match pair {
         true => 9.0 * PI / 16.0,
         false => 3.0 * PI / 16.0,
     };
@@ -25,27 +25,12 @@ pub fn model(problem: &Problem) -> Vec<Body> {
     let mass = 1.0 / problem.bodies as f64;
     let mut random = SplitMix::new(problem.seed);
     let mut bodies = Vec::with_capacity(problem.bodies);
-    let of_first = match problem.pair {
+    let of_first = match pair {
         true => problem.bodies.div_ceil(2),
         false => problem.bodies,
     };
     for _ in 0..of_first {
-        let radius = loop {
-            let inner_mass = random.between(0.0, 0.999);
-            let radius = 1.0 / (inner_mass.powf(-2.0 / 3.0) - 1.0).sqrt();
-            if radius <= FARTHEST {
-                break radius;
-            }
-        };
-        let of_escape = loop {
-            let (x, y) = (random.between(0.0, 1.0), random.between(0.0, 0.1));
-            if y <= x * x * (1.0 - x * x).powf(3.5) {
-                break x;
-            }
-        };
-        let escape = 2f64.sqrt() / (1.0 + radius * radius).powf(0.25);
-        let pos = on_sphere(&mut random, length * radius);
-        let vel = on_sphere(&mut random, speed * of_escape * escape);
+        let (pos, vel) = star(&mut random, length, speed);
         bodies.push(Body {
             pos,
             mass,
@@ -65,6 +50,27 @@ pub fn model(problem: &Problem) -> Vec<Body> {
         body.vel = minus(body.vel, drift);
     }
     bodies
+}
+
+/// The place and velocity of a body of a model whose scale radius is `length`, and whose bodies
+/// need sqrt(2) times `speed` to leave its centre for good.
+pub fn star(random: &mut SplitMix, length: f64, speed: f64) -> (Vector, Vector) {
+    let radius = loop {
+        let inner_mass = random.between(0.0, 0.999);
+        let radius = 1.0 / (inner_mass.powf(-2.0 / 3.0) - 1.0).sqrt();
+        if radius <= FARTHEST {
+            break radius;
+        }
+    };
+    let of_escape = loop {
+        let (x, y) = (random.between(0.0, 1.0), random.between(0.0, 0.1));
+        if y <= x * x * (1.0 - x * x).powf(3.5) {
+            break x;
+        }
+    };
+    let escape = 2f64.sqrt() / (1.0 + radius * radius).powf(0.25);
+    let pos = on_sphere(random, length * radius);
+    (pos, on_sphere(random, speed * of_escape * escape))
 }
 
 /// A point of the sphere of this radius, evenly distributed.
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_model_rests_at_the_origin_with_a_mass_of_one() {
-        let bodies = model(&Problem::new(2000, 1, 5));
+        let bodies = model(&Problem::new(2000, 1, 5), false);
         assert!((bodies.iter().map(|b| b.mass).sum::<f64>() - 1.0).abs() < 1e-12);
         assert!(
             mean(bodies.iter().map(|b| b.pos))
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn half_of_the_mass_lies_within_the_half_mass_radius() {
-        let bodies = model(&Problem::new(4000, 1, 5));
+        let bodies = model(&Problem::new(4000, 1, 5), false);
         let inside = bodies
             .iter()
             .filter(|b| dot(b.pos, b.pos) < 0.77 * 0.77)
@@ -118,11 +124,7 @@ mod tests {
 
     #[test]
     fn the_second_model_is_the_first_elsewhere() {
-        let pair = Problem {
-            pair: true,
-            ..Problem::new(8001, 1, 5)
-        };
-        let bodies = model(&pair);
+        let bodies = model(&Problem::new(8001, 1, 5), true);
         let (first, second) = bodies.split_at(4001);
         for (one, other) in first.iter().zip(second) {
             let apart = minus(other.pos, one.pos);
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_seed_chooses_the_model() {
-        let of = |seed| model(&Problem::new(3, 1, seed));
+        let of = |seed| model(&Problem::new(3, 1, seed), false);
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
     }

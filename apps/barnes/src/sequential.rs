@@ -7,7 +7,7 @@ use super::gravity::{Law, Pull, Target};
 use super::leapfrog::{Energy, drift, kick};
 use super::place::{Place, Root};
 use super::tree::Cube;
-use super::{Body, Problem, plummer};
+use super::{Body, Problem, initial};
 use apps_common::vector::extent;
 
 /// All bodies, and what is needed from one step to the next.
@@ -38,7 +38,7 @@ pub struct Outcome {
 impl Universe {
     /// The initial state of `problem`.
     pub fn new(problem: Problem) -> Universe {
-        let bodies = plummer::model(&problem);
+        let bodies = initial::bodies(&problem);
         let places = (0..problem.bodies as u32)
             .map(|body| Place { key: 0, body })
             .collect();

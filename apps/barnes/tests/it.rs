@@ -57,7 +57,7 @@ fn barnes_keeps_its_bodies_when_the_root_cube_grows() {
         barnes::place::Root::around(farthest.fold(0.0, f64::max)).side_squared()
     };
     let (alone, run) = solve_barnes(&problem, 4);
-    assert!(sides(&alone.bodies) > sides(&barnes::plummer::model(&problem)));
+    assert!(sides(&alone.bodies) > sides(&barnes::initial::bodies(&problem)));
     assert_eq!(run.value.max_error, Some(0.0));
 }
 
@@ -80,4 +80,41 @@ fn bodies_move_alike_through_splashs_tree() {
         let bodies = &run.report.total().by_type[record];
         assert_eq!(bodies.installed_bytes, bodies.installed * 96);
     }
+}
+
+#[test]
+fn a_collision_moves_and_is_drawn_alike_on_any_number_of_nodes() {
+    let problem = barnes::Problem {
+        galaxy: barnes::Galaxy::Collision,
+        frames: 3,
+        ..barnes::Problem::new(600, 6, 9)
+    };
+    let mut first = None;
+    for nodes in [1, 2, 3] {
+        let (_, run) = solve_barnes(&problem, nodes);
+        assert_eq!(run.value.max_error, Some(0.0), "{nodes} nodes");
+        let frames = run.value.frames;
+        assert_eq!(frames.len(), 3);
+        assert!(frames.iter().all(|frame| frame.len() == problem.bodies));
+        assert!(
+            frames[0] != frames[1],
+            "the bodies move from frame to frame"
+        );
+        assert!(
+            *first.get_or_insert(frames.clone()) == frames,
+            "{nodes} nodes"
+        );
+    }
+    let splash = barnes::Problem {
+        leaf_bodies: 1,
+        ..problem
+    };
+    let moved = barnes::sequential::run(splash, |_| ());
+    let run = Config::nodes(2)
+        .run(|w| barnes::splash::run(w, &splash, Some(&moved.bodies), |_| ()))
+        .unwrap();
+    assert_eq!(
+        (run.value.max_error, run.value.frames.len()),
+        (Some(0.0), 3)
+    );
 }

@@ -1,5 +1,6 @@
 //! Pictures, the tiles that they are made of, and the files that they become.
 
+use std::borrow::Borrow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -93,17 +94,47 @@ impl Picture {
     ///
     /// # Errors
     /// Those of the file.
-    pub fn write(&self, path: &Path) -> Result<(), png::EncodingError> {
-        let mut file = BufWriter::new(File::create(path)?);
-        let mut encoder = png::Encoder::new(&mut file, self.width, self.height);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        let mut picture = encoder.write_header()?;
-        picture.write_image_data(&self.pixels)?;
-        picture.finish()?;
-        // A value that is dropped cannot say that the disk is full.
-        Ok(file.flush()?)
+    pub fn write(&self, path: &Path) -> Result<(), Unwritten> {
+        write_animation([self].into_iter(), 0, path)
     }
+}
+
+/// Why a picture is not written.
+pub type Unwritten = png::EncodingError;
+
+/// Writes an animated PNG, which begins anew for ever, or a plain one if there is one frame. Each
+/// frame is shown for `shown_ms` milliseconds.
+///
+/// # Errors
+/// Those of the file; that of the format if the frames differ in size.
+///
+/// # Panics
+/// If there is no frame.
+pub fn write_animation<P: Borrow<Picture>>(
+    mut frames: impl ExactSizeIterator<Item = P>,
+    shown_ms: u16,
+    path: &Path,
+) -> Result<(), Unwritten> {
+    let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+    let first = frames.next().expect("a picture has a frame");
+    let first = first.borrow();
+    let mut file = BufWriter::new(File::create(path)?);
+    let mut encoder = png::Encoder::new(&mut file, first.width, first.height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::High);
+    if count > 1 {
+        encoder.set_animated(count, 0)?;
+        encoder.set_frame_delay(shown_ms, 1000)?;
+    }
+    let mut picture = encoder.write_header()?;
+    picture.write_image_data(&first.pixels)?;
+    for frame in frames {
+        picture.write_image_data(&frame.borrow().pixels)?;
+    }
+    picture.finish()?;
+    // A value that is dropped cannot say that the disk is full.
+    Ok(file.flush()?)
 }
 
 /// Tests on node 0, which writes the picture, that its file can be written, before a long run makes

@@ -403,8 +403,13 @@ fn barnes_draws_the_same_bodies_on_any_number_of_nodes() {
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut pixels).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!((info.width, info.height), (800, 800));
-        let lit = pixels.chunks(3).filter(|pixel| pixel[0] > 0).count();
+        assert_eq!((info.width, info.height), (900, 600));
+        // A body glows, and is brighter than that.
+        let bright = |pixel: &&[u8]| {
+            let [red, green, blue] = [0, 1, 2].map(|colour| u32::from(pixel[colour]));
+            3 * red + 5 * green + 2 * blue > 1700
+        };
+        let lit = pixels.chunks(3).filter(bright).count();
         assert!((200..=300).contains(&lit), "{lit} pixels of 300 bodies");
         pixels
     };
@@ -418,6 +423,29 @@ fn barnes_draws_the_same_bodies_on_any_number_of_nodes() {
     let splash = pixels("--nodes 1 --record splash");
     assert!(splash == pixels("--nodes 3 --record splash"));
     assert!(splash != alone, "two models, and not one");
+}
+
+#[test]
+fn barnes_draws_an_animation_of_the_collision() {
+    let path = file("frames.png");
+    let size = "--galaxy collision --bodies 300 --steps 5 --nodes 2 --verify --json";
+    let report = json(&run(
+        barnes_program(),
+        &format!("{size} --frames 4 --picture {}", path.display()),
+    ));
+    assert_eq!(report["result"]["verified"], true);
+    let read = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
+    let mut reader = png::Decoder::new(read).read_info().unwrap();
+    let frames = reader.info().animation_control.unwrap().num_frames;
+    assert_eq!(frames, 4);
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let mut seen = Vec::new();
+    for _ in 0..frames {
+        reader.next_frame(&mut pixels).unwrap();
+        assert!(!seen.contains(&pixels), "each frame is another");
+        seen.push(pixels.clone());
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn node_0_alone_draws_the_bodies_and_refuses_what_it_cannot_write() {
     assert!(output.status.success(), "{output:?}");
     let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
     let info = png::Decoder::new(file).read_info().unwrap().info().size();
-    assert_eq!(info, (800, 800));
+    assert_eq!(info, (900, 600));
 
     let (output, path) = barnes("none/bodies.png");
     assert_eq!(output.status.code(), Some(2), "{output:?}");

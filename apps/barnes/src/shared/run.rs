@@ -12,10 +12,11 @@ use super::{crown, exchange, zone};
 use crate::body::{UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY};
 use crate::gravity::{Law, Pull, Target};
 use crate::leapfrog::{Energy, drift, kick};
+use crate::picture::Star;
 use crate::place::{Place, Root};
-use crate::{Body, Problem, picture, plummer};
+use crate::{Body, Problem, initial, picture};
 use apps_common::pool::Pool;
-use apps_common::vector::{Vector, extent, minus};
+use apps_common::vector::{extent, minus};
 
 /// The result of a run.
 #[derive(Clone, Default, Debug)]
@@ -26,8 +27,8 @@ pub struct Outcome {
     pub interactions: u64,
     /// The largest difference of a coordinate from those to compare with, if there are such.
     pub max_error: Option<f64>,
-    /// Where the bodies are in the end, on node 0, where the problem says that they are drawn.
-    pub positions: Vec<Vector>,
+    /// The pictures that the problem asks for, on node 0.
+    pub frames: Vec<Vec<Star>>,
     /// From the end of the initialisation to that of the last step, on node 0's clock.
     pub steps: Duration,
 }
@@ -43,7 +44,7 @@ impl Outcome {
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
 /// number of steps done after each. With a `solution`, bodies after the last step, the result is
-/// compared with it. The result is complete on every node, but for the positions.
+/// compared with it. The result is complete on every node, but for the pictures.
 ///
 /// # Errors
 /// Those of the runtime.
@@ -100,13 +101,23 @@ pub fn run(
             root = now;
         }
         if step >= problem.untimed {
-            after_step(step + 1 - problem.untimed);
+            let done = step + 1 - problem.untimed;
+            if problem.draws_after(done) && !last {
+                found
+                    .frames
+                    .push(picture::stars(w, universe.bodies, |body| body)?);
+            }
+            after_step(done);
         }
     }
     w.barrier()?;
     found.steps = w.now().saturating_sub(began);
     w.end_measuring()?;
-    found.positions = picture::positions(w, problem, universe.bodies, |body| body.pos)?;
+    if problem.frames > 0 {
+        found
+            .frames
+            .push(picture::stars(w, universe.bodies, |body| body)?);
+    }
     found.max_error = found.max_error.filter(|_| solution.is_some());
     Ok(found)
 }
@@ -114,7 +125,7 @@ pub fn run(
 /// Makes the initial state. Node 0 writes all of it, as in SPLASH-2, and puts every body into
 /// the inbox of the node that will build the tree around it.
 fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
-    let bodies = plummer::model(problem);
+    let bodies = initial::bodies(problem);
     let nodes = w.nodes();
     let extent = bodies
         .iter()

@@ -95,11 +95,11 @@ fn of_cells(cells: &[[Kid; 8]], bodies: &[Moment]) -> Vec<Moment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Problem, plummer};
+    use crate::{Problem, initial};
 
     #[test]
     fn a_tree_whose_leaves_are_bodies_has_half_as_many_cells() {
-        let bodies = plummer::model(&Problem::new(20_000, 1, 3));
+        let bodies = initial::bodies(&Problem::new(20_000, 1, 3));
         let root = Root::around(100.0);
         let mut cells = vec![[Kid::default(); 8]];
         let mut places = Vec::new();

@@ -12,13 +12,13 @@ use crate::leapfrog::{drift, kick};
 use crate::place::Root;
 use crate::shared::Outcome;
 use crate::shared::objects::Tally;
-use crate::{Body, Problem, picture, plummer};
+use crate::{Body, Problem, initial, picture};
 use apps_common::vector::{extent, minus};
 
 /// Solves `problem`, whose leaves are single bodies, on the cluster of `w`. Every node calls it;
 /// `after_step` is called with the number of measured steps done after each. With a `solution`,
 /// bodies after the last step, the result is compared with it. The result is complete on every
-/// node, but for the positions.
+/// node, but for the pictures.
 ///
 /// # Errors
 /// Those of the runtime.
@@ -38,6 +38,7 @@ pub fn run(
             w.begin_measuring()?;
             (began, found) = (w.now(), Outcome::default());
         }
+        let last = step + 1 == problem.all_steps();
         let root = Root::around(largest);
         let tree = w.once(|w| {
             let cells = grower.grow(w, &universe, root)?;
@@ -52,7 +53,7 @@ pub fn run(
         }
         w.barrier()?;
         let mut tally = move_all(w, problem, &universe, (&zone, &pulls), step == 0);
-        if let Some(bodies) = solution.filter(|_| step + 1 == problem.all_steps()) {
+        if let Some(bodies) = solution.filter(|_| last) {
             tally.max_error = error(w, &universe, &zone, bodies);
         }
         *universe.tallies.at(w.node().index()).get_mut(w) = tally;
@@ -61,20 +62,30 @@ pub fn run(
         found.count(&all);
         largest = all.extent;
         if step >= problem.untimed {
-            after_step(step + 1 - problem.untimed);
+            let done = step + 1 - problem.untimed;
+            if problem.draws_after(done) && !last {
+                found
+                    .frames
+                    .push(picture::stars(w, universe.bodies, |it| &it.body)?);
+            }
+            after_step(done);
         }
     }
     w.barrier()?;
     found.steps = w.now().saturating_sub(began);
     w.end_measuring()?;
-    found.positions = picture::positions(w, problem, universe.bodies, |it| it.body.pos)?;
+    if problem.frames > 0 {
+        found
+            .frames
+            .push(picture::stars(w, universe.bodies, |it| &it.body)?);
+    }
     found.max_error = found.max_error.filter(|_| solution.is_some());
     Ok(found)
 }
 
 /// Makes the initial state. Node 0 writes all of it.
 fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
-    let bodies = plummer::model(problem);
+    let bodies = initial::bodies(problem);
     let extents = bodies.iter().map(|body| extent(body.pos));
     Universe {
         extent: extents.fold(0.0, f64::max),
