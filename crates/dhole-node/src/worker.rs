@@ -470,7 +470,14 @@ impl<'id> Link<'id> {
                 }
                 continue;
             }
-            self.take_held(call);
+            if self.take_held(call) {
+                if let Some(outcome) = outcome(call) {
+                    break outcome;
+                }
+                call.split().1.begin_to_wait()?;
+                // The program may go on.
+                continue;
+            }
             call.unlock();
             let woken = self.machine.wait_polling(self.receivers, id, patience);
             let woke = std::mem::take(&mut call.split().1.woke);

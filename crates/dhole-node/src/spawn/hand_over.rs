@@ -153,12 +153,16 @@ impl Link<'_> {
     }
 
     /// A process that keeps the turn while it waits takes what is kept for the program, in the
-    /// program's place: whom it waits for may wait at that barrier.
-    pub(crate) fn take_held(&self, call: &mut MonitorCall<'_, State>) {
+    /// program's place: whom it waits for may wait at that barrier. Whether something was kept: then
+    /// a lock may have come that the process waits for, of which nobody wakes it.
+    pub(crate) fn take_held(&self, call: &mut MonitorCall<'_, State>) -> bool {
+        let state = call.split().1;
         // In other waits its interval may not have ended.
-        if call.split().1.protocol.wait().is_some() {
+        let takes = state.scheduler.has_held() && state.protocol.wait().is_some();
+        if takes {
             self.take_held_now(call);
         }
+        takes
     }
 
     /// Before a process learns what rests on what was told at a barrier at which this node has
