@@ -119,7 +119,7 @@ fn run_on_each<R: Send>(
     })
 }
 
-/// In a simulation whose nodes compute for less than this, no wait is as long, if nodes are as patient.
+/// Nodes that have so much patience wait for no message for as long, in a simulation.
 const LONG: Duration = Duration::from_millis(10);
 
 /// No wait of a run ended by chance: because a timer or a probe came. In a simulation nobody even

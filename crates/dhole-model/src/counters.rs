@@ -361,8 +361,8 @@ pub struct Counters {
     /// Fetch rounds: misses that asked other nodes. A call counts once, however many messages it
     /// sent in parallel ("overlapped data requests").
     pub fetch_rounds: u64,
-    /// Objects asked for in those rounds; under a protocol that the program brings, blocks of arrays
-    /// and the right to write too.
+    /// Objects asked for in those rounds; under a protocol that the program brings, blocks of
+    /// arrays and the right to write too.
     pub misses: u64,
     /// Objects asked for in those rounds only because they lie on the page of a missed one.
     pub asked_beside: u64,
@@ -446,8 +446,8 @@ pub struct Counters {
     ///
     /// - what the worker, or a thread of raw memory, waited for had come, and it found that only
     ///   because the time of its wait was over: it was not woken;
-    /// - the step that the worker takes when that time is over ended its wait, or answered a request
-    ///   of another node that could have been answered before;
+    /// - the step that the worker takes when that time is over ended its wait, or answered a
+    ///   request of another node that could have been answered before;
     /// - the arrival of a probe ended its wait.
     ///
     /// Waits that end by a timer as they should do not count: those that a deadlock, the end of the

@@ -4,19 +4,18 @@
 use std::time::Duration;
 
 use dhole_heap::MonitorCall;
-use dhole_model::NodeId;
+use dhole_model::{Counters, NodeId};
 use dhole_protocol::{Event, is_built_in};
 
 use crate::machine::{Machine, Receivers, Woken};
 use crate::node::State;
-use crate::outcome::End;
 use crate::worker::{Failure, Link};
 
 /// A wake that the machine owes comes in this time, however busy the system is.
 pub(crate) const OWED_FOR: Duration = Duration::from_secs(10);
 
-/// Whether the wake comes that the machine owes the worker of a node: it is on its way then, and the
-/// time of the wait was over just before.
+/// Whether the wake comes that the machine owes the worker of a node: it is on its way then, and
+/// the time of the wait was over just before.
 pub(crate) fn is_woken(machine: &dyn Machine, receivers: &Receivers<'_>, node: NodeId) -> bool {
     machine.wait_polling(receivers, node, OWED_FOR) == Woken::ByWake
 }
@@ -62,14 +61,13 @@ impl Link<'_> {
     }
 }
 
-/// What the program is told of waits that ended so.
-pub(crate) fn warning(ends: &[End]) -> Option<String> {
-    let all = ends.iter().map(|end| end.counters.waits_ended_by_time);
-    let late: u64 = all.sum();
+/// What the program is told of waits that ended so on some nodes.
+pub(crate) fn warning<'a>(nodes: impl Iterator<Item = &'a Counters> + Clone) -> Option<String> {
+    let late: u64 = nodes.clone().map(|node| node.waits_ended_by_time).sum();
     if late == 0 {
         return None;
     }
-    let names = ends.iter().flat_map(|end| end.counters.by_protocol.keys());
+    let names = nodes.flat_map(|node| node.by_protocol.keys());
     let mut own = names.filter(|name| !is_built_in(name));
     let whose = match own.next() {
         Some(name) => format!("the protocol {name} of this program, or dhole, has a mistake"),

@@ -111,6 +111,6 @@ fn warnings(ends: &[End], races: &[RaceReport]) -> Vec<String> {
             own.push(warning.clone());
         }
     }
-    let by_time = by_time::warning(ends);
+    let by_time = by_time::warning(ends.iter().map(|end| &end.counters));
     own.into_iter().chain(by_time).chain(races).collect()
 }
