@@ -142,6 +142,10 @@ pub enum Bug {
     HideFromReplicas,
     /// Requests and replies do not carry how far their senders have followed the order.
     ForgetOrder,
+    /// A synchronisation does not wait for what its node started before.
+    SkipSettle,
+    /// A node is not told that the guard of a call is false which it started.
+    LoseBlocked,
     /// A round of a barrier does not announce news.
     ForgetNews,
     /// A node sends the last round of a barrier without waiting for the one before.
@@ -166,7 +170,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 69] = [
+    pub const ALL: [Bug; 71] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -226,6 +230,8 @@ impl Bug {
         Bug::BareDespiteNews,
         Bug::HideFromReplicas,
         Bug::ForgetOrder,
+        Bug::SkipSettle,
+        Bug::LoseBlocked,
         Bug::ForgetNews,
         Bug::SkipRound,
         Bug::TakeOldRound,
@@ -363,6 +369,11 @@ impl Bug {
                 | Bug::ForgetOrder,
                 Message::Objects(message),
             ) => self.hide(message),
+            (Bug::LoseBlocked, Message::Objects(message)) => match &mut **message {
+                ObjectsMessage::Blocked { .. } => fate.lost = true,
+                ObjectsMessage::BatchReply { blocked, .. } => blocked.clear(),
+                _ => {}
+            },
             (Bug::StaleReply, Message::FetchReply(_)) => fate.stale = true,
             (
                 Bug::ForgetRange | Bug::WidenRange,

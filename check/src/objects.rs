@@ -2,7 +2,7 @@
 //! any order, and an order of multicasts that each node follows at its own pace. There must be one
 //! order of all operations in which one copy of each object shows the workers what they saw.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
@@ -99,11 +99,15 @@ pub enum Planted {
     AnswersSwapped,
     /// A batch none of whose calls is over is not answered.
     NoAnswer,
+    /// A node is not told that the guard of a call is false which it started.
+    NotBlocked,
+    /// It is told so as soon as it asks.
+    BlockedEarly,
 }
 
 impl Planted {
     /// All of them but nothing.
-    pub const ALL: [Planted; 10] = [
+    pub const ALL: [Planted; 12] = [
         Planted::NoSequence,
         Planted::NoRetry,
         Planted::WaitersStay,
@@ -114,6 +118,8 @@ impl Planted {
         Planted::BatchBackwards,
         Planted::AnswersSwapped,
         Planted::NoAnswer,
+        Planted::NotBlocked,
+        Planted::BlockedEarly,
     ];
 }
 
@@ -201,6 +207,9 @@ struct Node {
     waiting: Option<(u64, Option<(usize, Op)>)>,
     /// Calls under way that it does not wait for, each with the thread that it counts as.
     started: BTreeMap<u64, (usize, (usize, Op))>,
+    /// Those of them that nobody waits for and that were not tried yet: its worker does not go on
+    /// to another call before they were.
+    unsettled: BTreeSet<u64>,
     delivered: usize,
 }
 
@@ -263,6 +272,7 @@ impl World {
                 program: program(shape, &mut random),
                 waiting: None,
                 started: BTreeMap::new(),
+                unsettled: BTreeSet::new(),
                 delivered: 0,
             })
             .collect();
@@ -319,7 +329,9 @@ impl World {
         let ready: Vec<usize> = (0..self.nodes.len())
             .filter(|id| {
                 let node = &self.nodes[*id];
-                node.waiting.is_none() && !node.program.is_empty()
+                let settles = |act: &Act| !matches!(act, Act::Start(..));
+                let may = |act: &Act| node.unsettled.is_empty() || !settles(act);
+                node.waiting.is_none() && node.program.front().is_some_and(may)
             })
             .collect();
         if !ready.is_empty() && self.random.random_bool(0.3) {
@@ -359,6 +371,7 @@ impl World {
             refused,
             delivered,
             news: None,
+            ..
         } = &mut message
             && refused.is_empty()
             && self.random.random()
@@ -431,18 +444,28 @@ impl World {
                 self.threads += 1;
                 let started = (thread, (place, op));
                 self.nodes[id].started.insert(call.number, started);
+                if self.random.random() {
+                    self.nodes[id].unsettled.insert(call.number);
+                }
                 self.invoked(thread, (place, op))?;
-                let called = self.called(call, (place, op));
+                let called = Call {
+                    started: true,
+                    ..self.called(call, (place, op))
+                };
                 let arguments = |bytes: &mut Vec<u8>| {
                     bytes.extend_from_slice(&called.arguments);
                     Ok::<_, ()>(())
                 };
                 let machine = &mut self.nodes[id].machine;
                 // As the engine does it, and as it could.
-                if self.random.random() && machine.begins_quietly(called.by_ref(), arguments) {
-                    return Ok(());
+                let quietly = self.random.random_bool(0.5);
+                if !quietly || !machine.begins_quietly(called.by_ref(), arguments) {
+                    self.event(id, ObjectsEvent::Begin(called))?;
                 }
-                self.event(id, ObjectsEvent::Begin(called))
+                match self.planted {
+                    Planted::BlockedEarly => self.is_blocked(id, call.number),
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -463,6 +486,7 @@ impl World {
             kind: 0,
             operation,
             writes: op.writes(),
+            started: false,
             arguments: Bytes::from([argument]),
         }
     }
@@ -524,6 +548,7 @@ impl World {
                     self.unordered.push((me, body));
                 }
                 ObjectsCommand::Finished { call, outcome } => self.finished(id, call, outcome)?,
+                ObjectsCommand::Blocked(call) => self.is_blocked(id, call)?,
                 ObjectsCommand::Freed(_) => {}
                 ObjectsCommand::Start(_) => return Err("nobody starts a process".into()),
             }
@@ -538,6 +563,7 @@ impl World {
             | ObjectsMessage::Batch { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::BatchReply { delivered, .. }
+            | ObjectsMessage::Blocked { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
                 if self.planted == Planted::NoSequence =>
             {
@@ -556,7 +582,13 @@ impl World {
                 *calls = PackedCalls::default();
                 all.iter().for_each(|call| calls.push(call.by_ref()));
             }
-            ObjectsMessage::BatchReply { results, .. } => {
+            ObjectsMessage::Blocked { .. } => return self.planted == Planted::NotBlocked,
+            ObjectsMessage::BatchReply {
+                results, blocked, ..
+            } => {
+                if self.planted == Planted::NotBlocked {
+                    blocked.clear();
+                }
                 let mut all: Vec<_> = results
                     .iter()
                     .map(|(call, it)| (call, it.to_vec()))
@@ -576,6 +608,19 @@ impl World {
         false
     }
 
+    /// A node hears that the guard of a call is false: some node must have tried it.
+    fn is_blocked(&mut self, id: usize, number: u64) -> Result<(), String> {
+        let node = NodeId::at(id);
+        let call = CallId { node, number };
+        let is_over = !self.nodes[id].started.contains_key(&number);
+        let mut all = self.nodes.iter();
+        if !is_over && !all.any(|node| node.copies.tried.contains(&call)) {
+            return Err(format!("{call:?} waits for its guard, and was never tried"));
+        }
+        self.nodes[id].unsettled.remove(&number);
+        Ok(())
+    }
+
     fn returned(&mut self, thread: usize, op: Op, told: u8) -> Result<(), String> {
         self.history.hears(thread, told)?;
         if op.writes() {
@@ -586,6 +631,7 @@ impl World {
 
     fn finished(&mut self, id: usize, call: u64, outcome: Outcome) -> Result<(), String> {
         let told = outcome.map_err(|refusal| format!("node {id}: {refusal}"))?;
+        self.nodes[id].unsettled.remove(&call);
         if let Some((thread, (_, op))) = self.nodes[id].started.remove(&call) {
             return self.returned(thread, op, told[0]);
         }
@@ -611,6 +657,10 @@ impl World {
     fn finish(mut self) -> Result<(), String> {
         for place in 0..self.objects.len() {
             self.compare(place)?;
+        }
+        if let Some(id) = self.nodes.iter().position(|it| !it.unsettled.is_empty()) {
+            let never = &self.nodes[id].unsettled;
+            return Err(format!("node {id} never hears of its calls {never:?}"));
         }
         let waits = |(id, node): (usize, &Node)| {
             let started = node.started.values().map(|(_, of)| Some(*of));

@@ -5,7 +5,7 @@
 //! node's own multicasts. The ghosts are [`Operations`]: a node that executes an operation must see
 //! everything that happened before the object's earlier operations.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +17,7 @@ use dhole_protocol::objects::{
 };
 use dhole_protocol::{Event, Message, Operation, Protocol, WaitingFor, WriteNotices};
 
+use crate::Bug;
 use crate::model::node::{Around, Failed};
 use crate::model::{
     Clock, Fault, History, MOST_NODES, Network, Node, Op, Phase, Presence, Program, Wait,
@@ -32,6 +33,10 @@ pub struct Calls {
     awaited: Option<u64>,
     /// Calls that were started and not awaited yet, in order; whether each is over.
     started: VecDeque<(u64, bool)>,
+    /// Calls that were started, that nobody waits for, and that were not tried yet.
+    unsettled: BTreeSet<u64>,
+    /// The worker waits for these.
+    settles: bool,
     /// How many multicasts were delivered here.
     delivered: usize,
     /// The multicasts that the node must have delivered before its worker goes on.
@@ -324,6 +329,8 @@ impl Calls {
             copies: Counters::new(),
             awaited: None,
             started: VecDeque::new(),
+            unsettled: BTreeSet::new(),
+            settles: false,
             delivered: 0,
             after: 0,
             learnt: false,
@@ -396,7 +403,12 @@ impl Node {
                     let words = |why: Refusal| (Fault::Refused, why.to_string());
                     outcome.map_err(words)?;
                     self.is_over(call);
+                    if self.calls.unsettled.contains(&call) {
+                        around.history.called(self.me, call, false);
+                        self.is_settled(call);
+                    }
                 }
+                ObjectsCommand::Blocked(call) => self.is_settled(call),
                 ObjectsCommand::Freed(_) | ObjectsCommand::Start(_) => {
                     let words = "nothing is freed and nothing started";
                     return Err((Fault::Refused, words.to_owned()));
@@ -419,6 +431,29 @@ impl Node {
         }
     }
 
+    /// A call that nobody waits for was tried.
+    fn is_settled(&mut self, number: u64) {
+        self.calls.unsettled.remove(&number);
+        if self.calls.unsettled.is_empty() && std::mem::take(&mut self.calls.settles) {
+            self.protocol.operation_over();
+            self.phase = Phase::Flushed;
+        }
+    }
+
+    /// Whether the worker, which is to synchronise next, has to wait for what it has started.
+    pub(crate) fn settles(&mut self, around: &mut Around<'_>) -> Result<bool, Failed> {
+        let synchronises = self.next(around.program).is_none_or(Op::settles);
+        let is_settled = self.calls.unsettled.is_empty() || around.bug == Some(Bug::SkipSettle);
+        if !synchronises || is_settled {
+            return Ok(false);
+        }
+        self.calls.awaited = None;
+        self.calls.settles = true;
+        let nodes = around.program.nodes.len();
+        self.awaits(counter(0, nodes), around)?;
+        Ok(true)
+    }
+
     /// The worker uses a counter, or says where it is to be kept, in a call that has begun.
     pub(crate) fn use_counter(&mut self, op: Op, around: &mut Around<'_>) -> Result<(), Failed> {
         self.calls.learnt = false;
@@ -438,7 +473,15 @@ impl Node {
                 let made = self.new_call(counter(number, nodes), what, around);
                 self.calls.awaited = None;
                 self.calls.started.push_back((made.id.number, false));
-                self.step_objects(ObjectsEvent::Invoke(made), around)
+                let started = true;
+                self.step_objects(ObjectsEvent::Begin(Call { started, ..made }), around)
+            }
+            Op::Drop(number, what) => {
+                let made = self.new_call(counter(number, nodes), what, around);
+                self.calls.awaited = None;
+                self.calls.unsettled.insert(made.id.number);
+                let started = true;
+                self.step_objects(ObjectsEvent::Begin(Call { started, ..made }), around)
             }
             Op::AwaitStarted => {
                 let Some((number, over)) = self.calls.started.pop_front() else {
@@ -471,6 +514,7 @@ impl Node {
             kind: 0,
             operation,
             writes: what.writes(),
+            started: false,
             arguments: Bytes::from([argument]),
         }
     }

@@ -4,7 +4,7 @@ use crate::model::Op;
 
 /// Whether one order of all operations, in which those of each node follow each other as its
 /// program says, explains what they `told`: sequential consistency, for programs that do nothing
-/// but call counters.
+/// but call counters, start calls of which nobody is told, and meet at barriers.
 pub fn explains(nodes: &[Vec<Op>], told: &[Vec<u8>]) -> bool {
     let mut order = Order {
         nodes,
@@ -32,13 +32,24 @@ impl Order<'_> {
 
     fn goes_on_by(&mut self, node: usize) -> bool {
         let at = self.done[node];
-        let Some(Op::Call(counter, what)) = self.nodes[node].get(at).copied() else {
-            return false;
+        let (counter, what, is_told) = match self.nodes[node].get(at).copied() {
+            Some(Op::Call(counter, what)) => (counter, what, true),
+            Some(Op::Drop(counter, what)) => (counter, what, false),
+            Some(Op::Barrier) if self.have_met(node) => {
+                self.done[node] += 1;
+                let explained = self.goes_on();
+                self.done[node] -= 1;
+                return explained;
+            }
+            _ => return false,
         };
+        let before_it = self.nodes[node][..at].iter();
+        let calls = before_it.filter(|op| matches!(op, Op::Call(..)));
+        let told = self.told[node].get(calls.count()).copied();
         let before = self.values.get(&counter).copied().unwrap_or(0);
         let mut value = before;
         let tells = what.apply(&mut value);
-        if tells.is_none() || tells != self.told[node].get(at).copied() {
+        if tells.is_none() || (is_told && tells != told) {
             return false;
         }
         self.values.insert(counter, value);
@@ -48,4 +59,18 @@ impl Order<'_> {
         self.values.insert(counter, before);
         explained
     }
+
+    /// Whether all other nodes have come to the barrier that comes next here.
+    fn have_met(&self, node: usize) -> bool {
+        let passed = |node: usize| barriers(&self.nodes[node][..self.done[node]]);
+        let here = passed(node);
+        (0..self.nodes.len()).all(|other| {
+            let is_there = self.nodes[other].get(self.done[other]) == Some(&Op::Barrier);
+            passed(other) > here || (passed(other) == here && is_there)
+        })
+    }
+}
+
+fn barriers(ops: &[Op]) -> usize {
+    ops.iter().filter(|op| **op == Op::Barrier).count()
 }

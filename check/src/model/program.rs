@@ -72,6 +72,8 @@ pub enum Op {
     Call(u8, Do),
     /// Starts one, and goes on.
     Start(u8, Do),
+    /// Starts one that nobody waits for; the next synchronisation comes behind it.
+    Drop(u8, Do),
     /// Waits for the first that was started and not waited for.
     AwaitStarted,
     /// Says where a counter is to be kept from now on.
@@ -83,7 +85,25 @@ impl Op {
     pub(crate) fn uses_counter(self) -> bool {
         matches!(
             self,
-            Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..)
+            Op::Call(..) | Op::Start(..) | Op::Drop(..) | Op::AwaitStarted | Op::Move(..)
+        )
+    }
+
+    /// Whether it comes behind what its node started before.
+    pub(crate) fn settles(self) -> bool {
+        matches!(
+            self,
+            Op::Call(..)
+                | Op::Move(..)
+                | Op::Release(_)
+                | Op::Readmit(_)
+                | Op::Give(_)
+                | Op::WaitOn(_)
+                | Op::Barrier
+                | Op::Once
+                | Op::Collect(_)
+                | Op::Switch(_)
+                | Op::SwitchArray(_)
         )
     }
 }

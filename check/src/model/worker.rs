@@ -21,6 +21,9 @@ impl Node {
         if self.collecting.is_some() {
             return self.collect(around);
         }
+        if self.settles(around)? {
+            return Ok(());
+        }
         if let Some(Op::Call(number, what)) = self.next(around.program)
             && self.looks_at_once(number, what, around)?
         {

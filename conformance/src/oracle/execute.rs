@@ -1,8 +1,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole::{Array, Coherence, Lock, Read, Ref, Refs, Result, Rows, Share, Worker, Write};
+use dhole::{
+    Array, Coherence, Lock, NodeId, Object, Read, Ref, Refs, Result, Rows, Share, Worker, Write,
+    on, replicated,
+};
+use serde::{Deserialize, Serialize};
 
-use super::program::{ARRAY_LEN, ARRAYS, Action, End, Part, Program, ROW_LEN, digest, written};
+use super::program::{
+    ARRAY_LEN, ARRAYS, Action, End, Part, Program, ROW_LEN, SUMS, digest, written,
+};
 use crate::{Platform, run};
 
 /// An item: data of several kinds beside a reference.
@@ -58,12 +64,28 @@ impl Record {
     }
 }
 
+/// An object with operations.
+#[derive(Serialize, Deserialize)]
+struct Sum(u64);
+
+#[dhole::object(crate = "dhole")]
+impl Sum {
+    pub fn add(&mut self, value: u64) {
+        self.0 += value;
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Clone, Copy, Share)]
 struct Roots {
     slots: Refs<Slot>,
     rows: Rows<u64>,
     records: Array<Record>,
     scalars: Array<u64>,
+    sums: [Object<Sum>; SUMS],
 }
 
 impl Item {
@@ -109,7 +131,14 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
             let record = |_| Record::new(0);
             let records = w.under(of(1)).alloc_array_with(ARRAY_LEN, record);
             let scalars = w.under(of(2)).alloc_array(ARRAY_LEN);
+            let last = NodeId::at(program.nodes - 1);
+            let sums = [
+                w.new_object(on(NodeId(0)), Sum(0))?,
+                w.new_object(on(last), Sum(0))?,
+                w.new_object(replicated(), Sum(0))?,
+            ];
             Ok(Roots {
+                sums,
                 slots,
                 rows,
                 records,
@@ -272,6 +301,12 @@ impl Node<'_, '_> {
                 }
             },
             Action::AddToPart(part, value) => self.add_to_part(part, value)?,
+            Action::Start(sum, value, times) => {
+                for _ in 0..times {
+                    drop(self.roots.sums[sum].start_add(self.w, value)?);
+                }
+            }
+            Action::ReadSum(sum) => self.read_sum(sum)?,
             Action::Work(units) => self.w.work(units),
             Action::Pause => self.w.pause()?,
         }
@@ -303,6 +338,11 @@ impl Node<'_, '_> {
     fn read_row(&mut self, row: usize) {
         let row = self.roots.rows.row(row).get(self.w);
         self.digest = row.iter().copied().fold(self.digest, digest);
+    }
+
+    fn read_sum(&mut self, sum: usize) -> Result<()> {
+        self.digest = digest(self.digest, self.roots.sums[sum].get(self.w)?);
+        Ok(())
     }
 
     fn read_part(&mut self, Part { array, start, end }: Part) {
@@ -346,6 +386,9 @@ impl Node<'_, '_> {
             }
         }
         (0..self.program.rows).for_each(|row| self.read_row(row));
+        for sum in 0..SUMS {
+            self.read_sum(sum)?;
+        }
         for array in 0..ARRAYS {
             let (start, end) = (0, ARRAY_LEN);
             self.read_part(Part { array, start, end });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::program::{ARRAY_LEN, ARRAYS, Action, Part, Program, ROW_LEN, digest, written};
+use super::program::{ARRAY_LEN, ARRAYS, Action, Part, Program, ROW_LEN, SUMS, digest, written};
 
 /// Two nodes may touch one object at once: the program itself is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +51,7 @@ enum Object {
     Slot(usize),
     Item(usize),
     Row(usize),
+    Sum(usize),
     Element(usize, usize),
 }
 
@@ -96,6 +97,7 @@ pub(crate) struct World {
     items: Vec<Option<Item>>,
     rows: Vec<[u64; ROW_LEN]>,
     arrays: [[u64; ARRAY_LEN]; ARRAYS],
+    sums: [u64; SUMS],
     touched: BTreeMap<Object, Touched>,
     digests: Vec<u64>,
 }
@@ -106,6 +108,7 @@ impl World {
             items: vec![None; program.items],
             rows: vec![[0; ROW_LEN]; program.rows],
             arrays: [[0; ARRAY_LEN]; ARRAYS],
+            sums: [0; SUMS],
             touched: BTreeMap::new(),
             digests: vec![0; program.nodes],
         }
@@ -187,6 +190,8 @@ impl World {
                 touch(part, Writing, &mut touches);
             }
             Action::AddToPart(part, _) => touch(part, Adding, &mut touches),
+            Action::Start(sum, ..) => touches.push((Object::Sum(sum), Adding)),
+            Action::ReadSum(sum) => touches.push((Object::Sum(sum), Reading)),
             Action::Work(_) | Action::Pause => {}
         }
         Some(touches)
@@ -258,6 +263,8 @@ impl World {
                 let element = &mut self.arrays[part.array][part.start];
                 *element = element.wrapping_add(value);
             }
+            Action::Start(sum, value, times) => self.sums[sum] += value * times,
+            Action::ReadSum(sum) => self.read_sum(node, sum),
             Action::Prefetch(_) | Action::Work(_) | Action::Pause => {}
         }
     }
@@ -278,6 +285,10 @@ impl World {
         self.digests[node] = values.into_iter().fold(self.digests[node], digest);
     }
 
+    fn read_sum(&mut self, node: usize, sum: usize) {
+        self.digests[node] = digest(self.digests[node], self.sums[sum]);
+    }
+
     /// All nodes read everything in the end.
     pub fn read_all(mut self) -> Vec<u64> {
         for node in 0..self.digests.len() {
@@ -289,6 +300,7 @@ impl World {
             for row in 0..self.rows.len() {
                 self.read_row(node, row);
             }
+            (0..SUMS).for_each(|sum| self.read_sum(node, sum));
             let values = self.arrays.iter().flatten().copied();
             self.digests[node] = values.fold(self.digests[node], digest);
         }

@@ -3,7 +3,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::expect::World;
-use super::program::{ARRAY_LEN, ARRAYS, Action, End, Part, Phase, Program, ROW_LEN};
+use super::program::{ARRAY_LEN, ARRAYS, Action, End, Part, Phase, Program, ROW_LEN, SUMS};
 
 /// How large programs are.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ fn action(
     let value = random.random_range(1..1000);
     let item = random.random_range(0..program.items);
     let other = random.random_range(0..program.items);
-    match random.random_range(0..15) {
+    match random.random_range(0..17) {
         0 => return Action::Work(random.random_range(0..40_000)),
         1 => return Action::Pause,
         2 | 3 if program.rows > 0 => {
@@ -120,6 +120,7 @@ fn action(
                 _ => Action::ReadRow(row),
             };
         }
+        15.. => return on_sum(random, value),
         12.. => return on_array(random, node, program, value),
         _ if !world.exists(item) => {
             let most = (item..program.items)
@@ -138,6 +139,16 @@ fn action(
         (Owner::Adders, _) => Action::Add(item, value),
         (_, 0) => Action::Read(item),
         _ => Action::Walk(item, random.random_range(1..6)),
+    }
+}
+
+/// Starts operations, mostly few of them, or reads what they came to.
+fn on_sum(random: &mut Xoshiro256PlusPlus, value: u64) -> Action {
+    let sum = random.random_range(0..SUMS);
+    match random.random_range(0..4) {
+        0 => Action::ReadSum(sum),
+        1 => Action::Start(sum, value, random.random_range(1..150)),
+        _ => Action::Start(sum, value, random.random_range(1..5)),
     }
 }
 

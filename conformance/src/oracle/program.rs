@@ -17,6 +17,9 @@ pub struct Part {
     pub end: usize,
 }
 
+/// Sums: objects with operations, kept on the first node, on the last, and on all.
+pub const SUMS: usize = 3;
+
 /// Scalars in a row.
 pub const ROW_LEN: usize = 24;
 
@@ -61,6 +64,10 @@ pub enum Action {
     Overwrite(Part, u64),
     /// Adds to the first of some elements, under the array's lock.
     AddToPart(Part, u64),
+    /// Starts as many operations, each of which adds to a sum, and waits for none.
+    Start(usize, u64, u64),
+    /// Reads a sum.
+    ReadSum(usize),
     /// Computes.
     Work(u64),
     /// Ends the borrow epoch.

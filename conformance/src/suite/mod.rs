@@ -14,6 +14,7 @@ mod arrays;
 mod calls;
 mod collectives;
 mod counting;
+mod dropped;
 mod failing;
 mod objects;
 mod sharing;
@@ -24,6 +25,7 @@ pub use arrays::*;
 pub use calls::*;
 pub use collectives::*;
 pub use counting::*;
+pub use dropped::*;
 pub use failing::*;
 pub use objects::*;
 pub use sharing::*;
@@ -132,6 +134,12 @@ macro_rules! suite {
                 calls_take_effect_once_and_tell_all_wherever_an_object_is
                 calls_that_go_together_have_each_its_own_result
                 who_asks_until_it_hears_that_something_was_written_sees_it
+                what_was_started_is_over_where_all_nodes_meet
+                what_was_started_is_over_where_something_is_released
+                what_was_started_is_over_when_a_later_call_is_made
+                what_was_started_is_over_in_processes_and_their_parents
+                what_was_started_and_waits_for_its_guard_holds_nobody_up
+                what_was_started_and_never_may_be_executed_is_a_deadlock
                 a_broadcast_gives_node_0s_value_to_every_node
                 values_are_reduced_in_the_order_of_their_nodes
                 gathered_values_come_in_the_order_of_their_nodes

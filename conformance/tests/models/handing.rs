@@ -91,6 +91,15 @@ fn calls_that_are_under_way_at_once_hand_over_too() {
 }
 
 #[test]
+fn what_is_started_with_a_false_guard_holds_up_no_barrier() {
+    for kept in [REPLICATED, on(0), on(1)] {
+        for many in 1..=3 {
+            sound(started_with_a_false_guard(kept, many), &[]);
+        }
+    }
+}
+
+#[test]
 fn what_is_not_told_with_operations_makes_a_stale_read() {
     caught(Bug::HideFromObject, handed_over(on(1), 2), Fault::StaleRead);
     caught(Bug::HideFromCaller, handed_over(on(0), 2), Fault::StaleRead);

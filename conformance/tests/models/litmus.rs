@@ -45,6 +45,48 @@ fn one_order_explains_independent_reads_of_independent_writes() {
 }
 
 #[test]
+fn one_order_explains_what_is_started_before_a_synchronisation() {
+    for kept in mixed(2) {
+        sound(started_stores(kept), &[]);
+        sound(started_message(kept), &[]);
+    }
+    for kept in [REPLICATED, Strategy::On(NodeId(0)), Strategy::On(NodeId(1))] {
+        for many in 1..=3 {
+            sound(started_before_a_barrier(kept, many), &[]);
+        }
+    }
+}
+
+#[test]
+fn a_synchronisation_that_does_not_wait_for_what_was_started_is_caught() {
+    let on = |node| Strategy::On(NodeId(node));
+    for kept in [REPLICATED, on(1)] {
+        for many in [1, 3] {
+            let program = started_before_a_barrier(kept, many);
+            caught(Bug::SkipSettle, program, Fault::NoOrder);
+        }
+        caught(
+            Bug::SkipSettle,
+            started_stores([kept, on(0)]),
+            Fault::NoOrder,
+        );
+        caught(
+            Bug::SkipSettle,
+            started_message([kept, on(0)]),
+            Fault::NoOrder,
+        );
+    }
+}
+
+#[test]
+fn a_false_guard_that_is_not_told_leaves_a_synchronisation_waiting() {
+    for many in [1, 3] {
+        let program = started_with_a_false_guard(Strategy::On(NodeId(1)), many);
+        caught(Bug::LoseBlocked, program, Fault::Stuck);
+    }
+}
+
+#[test]
 fn an_order_that_is_not_told_with_calls_is_caught() {
     let on = |node| Strategy::On(NodeId(node));
     // Who reads keeps the second counter itself, or asks who wrote it.

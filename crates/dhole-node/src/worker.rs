@@ -272,14 +272,20 @@ impl<'id> Link<'id> {
         })))
     }
 
-    /// What was written of objects at home elsewhere goes there before the worker synchronises,
-    /// and what could have been written and was not is told apart.
+    /// Operations that were started take effect before the worker synchronises, what was written of
+    /// objects at home elsewhere goes there, and what could have been written and was not is told
+    /// apart.
     pub(crate) fn flush_before(
         &self,
         call: &mut MonitorCall<'_, State>,
         event: Option<&Event>,
     ) -> Result<(), Box<Failure>> {
         let synchronises = event.is_some_and(Event::synchronises);
+        // Whatever ends an interval alone says itself whether it comes behind what was started: a
+        // start ends one too.
+        if synchronises && event != Some(&Event::EndInterval) {
+            self.settle_started(call)?;
+        }
         if synchronises && call.split().1.has_unflushed() {
             if let Some(event) = event {
                 self.awaits_by(event);

@@ -384,13 +384,16 @@ fn objects(message: &ObjectsMessage) -> u64 {
         ObjectsMessage::BatchReply {
             results,
             refused,
+            blocked,
             news,
             ..
         } => {
             let results = (NUMBER + LENGTH) * results.len() as u64 + results.bytes() as u64;
             let refused = refused.iter().map(|(_, why)| NUMBER + refusal(why));
-            LENGTH + results + refused.sum::<u64>() + NUMBER + optional_news(news)
+            let blocked = NUMBER * blocked.len() as u64;
+            LENGTH + results + refused.sum::<u64>() + blocked + NUMBER + optional_news(news)
         }
+        ObjectsMessage::Blocked { .. } => 2 * NUMBER,
         ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
         ObjectsMessage::Create { state, .. } => BY + OBJECT + KIND + bytes(state),
         ObjectsMessage::Migrate {

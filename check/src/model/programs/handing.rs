@@ -80,6 +80,18 @@ pub fn two_under_way(kept: [Strategy; 2]) -> Program {
     program.objects(&[0]).counters(&kept)
 }
 
+/// A node starts operations whose guard is false before a barrier, as many, behind which another
+/// makes it true.
+pub fn started_with_a_false_guard(kept: Strategy, many: usize) -> Program {
+    let takes = vec![Drop(0, Do::Take); many];
+    let adds = vec![Call(0, Do::Add); many];
+    let nodes = vec![
+        [&takes[..], &[Barrier]].concat(),
+        [&[Barrier][..], &adds].concat(),
+    ];
+    Program::new("started with a false guard", nodes).counters(&[kept])
+}
+
 /// A call waits for its guard while its caller makes another, without which that would wait for
 /// ever.
 pub fn called_while_another_waits(kept: [Strategy; 2]) -> Program {

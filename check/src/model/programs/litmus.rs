@@ -23,6 +23,32 @@ fn get(counter: u8) -> Op {
     Call(counter, Do::Read)
 }
 
+/// As [`set`], and goes on.
+fn start(counter: u8) -> Op {
+    Drop(counter, Do::Add)
+}
+
+/// What a node has started before a barrier is seen behind it, by all: also what waits there until
+/// others are answered that go before.
+pub fn started_before_a_barrier(kept: Strategy, many: usize) -> Program {
+    let starts = vec![start(0); many];
+    let meets = [Barrier, get(0)];
+    let nodes = vec![[&starts[..], &meets].concat(), meets.to_vec()];
+    litmus("started before a barrier", [kept; 2], nodes)
+}
+
+/// As [`store_buffering`]; each node starts its write.
+pub fn started_stores(kept: [Strategy; 2]) -> Program {
+    let nodes = vec![vec![start(0), get(1)], vec![start(1), get(0)]];
+    litmus("store buffering with started writes", kept, nodes)
+}
+
+/// As [`message_passing`]; the first write is started.
+pub fn started_message(kept: [Strategy; 2]) -> Program {
+    let nodes = vec![vec![start(0), set(1)], vec![get(1), get(0)]];
+    litmus("message passing with a started write", kept, nodes)
+}
+
 /// Each node writes one counter and reads the other.
 pub fn store_buffering(kept: [Strategy; 2]) -> Program {
     let nodes = vec![vec![set(0), get(1)], vec![set(1), get(0)]];

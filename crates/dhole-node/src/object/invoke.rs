@@ -212,6 +212,7 @@ impl<'id> Worker<'id> {
         // It stays where it is written: moved along, it would be waited for.
         let mut result = None;
         let done = self.in_turn(wanted, |link, call| {
+            link.settle_started(call)?;
             let state = call.split().1;
             let kind = state.here.meet::<T>(object);
             state.here.machine.count(object, writes);
@@ -251,6 +252,7 @@ impl<'id> Worker<'id> {
                 kind,
                 operation,
                 writes,
+                started: false,
                 arguments: &[],
             };
             looks = writes && state.here.machine.place(object) == Some(Place::Replicated);
@@ -282,6 +284,7 @@ impl<'id> Worker<'id> {
         event: impl FnOnce(u64) -> ObjectsEvent,
     ) -> Result<(), ObjectError> {
         self.in_turn(wanted, |link, call| {
+            link.settle_started(call)?;
             let outcome = link.operate(call, wanted, event)?;
             Ok(outcome.map(drop).map_err(Box::new))
         })
@@ -325,7 +328,7 @@ impl State {
     #[inline]
     fn may_read_at_once(&self) -> bool {
         let quiet = self.ended().is_none() && !self.protocol.has_deferred();
-        quiet && !self.here.machine.is_acquire_due()
+        quiet && !self.here.machine.is_acquire_due() && self.here.is_settled()
     }
 
     /// Whether there is nothing to be done here before an operation, or after one that tells

@@ -28,8 +28,10 @@ const STARTS_A_LOOK: u64 = 64;
 /// An operation that is under way: [`wait`](Pending::wait) brings its result. It takes effect at
 /// some time between its start and that, as if another process had called it: operations that are
 /// under way at once have no order among each other, nor with those that the caller calls
-/// meanwhile. Dropped, it is executed all the same, before the run ends; should it fail, the run's
-/// report says so.
+/// meanwhile. Dropped, it is executed all the same, before the next synchronisation of the node
+/// (a barrier, `once`, a collective, a lock, a call of an operation, `spawn`, `join`, the end of the
+/// run); should it fail, the run's report says so. Only where its guard is false then, it is
+/// executed later, and before the run ends.
 ///
 /// A node may have 1,024 under way or not looked after. Who starts another then waits until the
 /// first is over whose handle was dropped; where all handles are kept, that is an error.
@@ -69,7 +71,7 @@ impl<R: DeserializeOwned> Pending<R> {
         };
         let mut waited = false;
         let outcome = w.in_turn(wanted, |link, call| {
-            link.await_started(call, self.call, wanted)?;
+            link.await_over(call, self.call, wanted)?;
             waited = true;
             let outcome = call.split().1.here.take_finished(self.call);
             Ok(match outcome.unwrap_or(Err(Refusal::Unknown)) {
@@ -125,6 +127,7 @@ impl ObjectsHere {
             kind,
             operation,
             writes,
+            started: true,
             arguments: &[],
         };
         let arguments = |bytes: &mut Vec<u8>| {
@@ -226,6 +229,7 @@ fn start_in_turn<T: ObjectType, A: Serialize>(
             kind,
             operation,
             writes,
+            started: true,
             arguments,
         };
         let begin = ObjectsEvent::Begin(begun);
@@ -240,6 +244,46 @@ fn start_in_turn<T: ObjectType, A: Serialize>(
 
 impl Link<'_> {
     /// Waits until a call that was started is over.
+    fn await_over(
+        &self,
+        call: &mut heap::MonitorCall<'_, State>,
+        number: u64,
+        wanted: Wanted,
+    ) -> Result<(), Box<Failure>> {
+        while call.split().1.here.is_under_way(number) {
+            self.await_started(call, number, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Before a synchronisation of the worker's: waits until all calls that were started before,
+    /// and that nobody will look after, were executed, or had a false guard.
+    #[inline]
+    pub(crate) fn settle_started(
+        &self,
+        call: &mut heap::MonitorCall<'_, State>,
+    ) -> Result<(), Box<Failure>> {
+        if call.split().1.here.is_settled() {
+            return Ok(());
+        }
+        self.await_unsettled(call)
+    }
+
+    #[cold]
+    fn await_unsettled(&self, call: &mut heap::MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
+        // It is what the synchronisation waits for, later.
+        let awaited = self.awaited.take();
+        call.split().1.report_unseen();
+        while let Some((number, wanted)) = call.split().1.here.unsettled() {
+            self.await_started(call, number, wanted)?;
+        }
+        call.split().1.report_unseen();
+        self.awaits(awaited);
+        Ok(())
+    }
+
+    /// Waits until a call that was started is over, or, where nobody will look after it, its guard
+    /// is false.
     fn await_started(
         &self,
         call: &mut heap::MonitorCall<'_, State>,
@@ -268,7 +312,7 @@ impl Link<'_> {
         let Some((number, wanted)) = here.abandoned_under_way() else {
             return Ok(false);
         };
-        self.await_started(call, number, wanted)?;
+        self.await_over(call, number, wanted)?;
         let state = call.split().1;
         state.report_unseen();
         Ok(state.here.under_way() < MOST_CALLS)
@@ -280,7 +324,7 @@ impl Link<'_> {
         call: &mut heap::MonitorCall<'_, State>,
     ) -> Result<(), Box<Failure>> {
         while let Some((number, wanted)) = call.split().1.here.unfinished() {
-            self.await_started(call, number, wanted)?;
+            self.await_over(call, number, wanted)?;
         }
         Ok(())
     }

@@ -64,6 +64,7 @@ impl<'id> Worker<'id> {
             site,
         };
         let called = self.exclusive(site, |link, call| {
+            link.settle_started(call)?;
             link.local(call, Some(Event::EndInterval))?;
             let event = |call| ObjectsEvent::Meet {
                 call,

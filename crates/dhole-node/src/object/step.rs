@@ -50,6 +50,9 @@ pub(crate) struct ObjectsHere {
     pub(super) started: SequenceMap<Started>,
     /// Those of them that nobody will look after, since they were last looked for.
     abandoned: AbandonedCalls,
+    /// As many that nobody will look after are not over, and not known to have a false guard: the
+    /// worker's next synchronisation waits for them.
+    unsettled: usize,
     /// Those that failed of them.
     unseen: Vec<(Wanted, Refusal)>,
     /// The types of objects that the worker has named, and what tells each from others.
@@ -77,6 +80,8 @@ pub(super) struct Started {
     called: StartedAs,
     /// Nobody will look after it.
     abandoned: bool,
+    /// It was tried, and its guard was false.
+    blocked: bool,
     /// Whether it has come to its result, or why to none, once it is over.
     over: Option<Result<(), Box<Refusal>>>,
     /// Written where it is until it is looked at.
@@ -154,6 +159,7 @@ impl ObjectsHere {
             made: FxHashMap::default(),
             started: SequenceMap::default(),
             abandoned: AbandonedCalls::new(),
+            unsettled: 0,
             unseen: Vec::new(),
             awaited: None,
             multicasts: false,
@@ -222,6 +228,7 @@ impl ObjectsHere {
         self.started.insert_with(call, || Started {
             called,
             abandoned: false,
+            blocked: false,
             over: None,
             result: Bytes::default(),
         });
@@ -275,6 +282,34 @@ impl ObjectsHere {
         calls.next().map(|(call, it)| (call, it.called.wanted()))
     }
 
+    /// Whether no call that was started, and that nobody will look after, may still have to take
+    /// effect: so it mostly is, for nothing was started.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        self.started.is_empty() || (self.unsettled == 0 && !self.abandoned.any())
+    }
+
+    /// The first call that nobody will look after and that was not tried yet.
+    pub(super) fn unsettled(&self) -> Option<(u64, Wanted)> {
+        if self.unsettled == 0 {
+            return None;
+        }
+        let untried = |it: &Started| it.abandoned && !it.blocked && it.over.is_none();
+        let mut calls = self.started.iter().filter(|(_, it)| untried(it));
+        calls.next().map(|(call, it)| (call, it.called.wanted()))
+    }
+
+    /// The guard of a call that was started was false; whether somebody may wait for that.
+    fn is_blocked(&mut self, call: u64) -> bool {
+        let Some(started) = self.started.get_mut(call) else {
+            return false;
+        };
+        let first = !std::mem::replace(&mut started.blocked, true);
+        let settles = first && started.abandoned && started.over.is_none();
+        self.unsettled -= usize::from(settles);
+        settles
+    }
+
     /// Forgets the calls that are over and that nobody will look after.
     fn forget_abandoned(&mut self) {
         for call in self.abandoned.take() {
@@ -282,6 +317,7 @@ impl ObjectsHere {
                 continue;
             };
             started.abandoned = true;
+            self.unsettled += usize::from(!started.blocked);
             if let Some(outcome) = started.take_outcome() {
                 self.over(call, outcome);
             }
@@ -295,6 +331,7 @@ impl ObjectsHere {
             None => drop(self.finished.insert(call, outcome)),
             Some(started) if started.abandoned => {
                 let wanted = started.called.wanted();
+                self.unsettled -= usize::from(!started.blocked);
                 self.unseen.extend(outcome.err().map(|why| (wanted, why)));
                 self.started.remove(call);
             }
@@ -387,9 +424,10 @@ impl State {
             ObjectsMessage::BatchReply {
                 results,
                 refused,
+                blocked,
                 delivered,
                 news: None,
-            } if refused.is_empty() => self.take_answers(from, results, delivered, step),
+            } if refused.is_empty() => self.take_answers(from, (results, blocked), delivered, step),
             message => self.step_objects(ObjectsEvent::Deliver { from, message }, step),
         }
     }
@@ -398,7 +436,7 @@ impl State {
     fn take_answers(
         &mut self,
         from: NodeId,
-        mut results: PackedResults,
+        (mut results, blocked): (PackedResults, Vec<u64>),
         delivered: u64,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
@@ -423,6 +461,7 @@ impl State {
         let message = ObjectsMessage::BatchReply {
             results,
             refused: Vec::new(),
+            blocked,
             delivered,
             news: None,
         };
@@ -472,6 +511,12 @@ impl State {
                     Ok(())
                 }
                 ObjectsCommand::Start(start) => self.take_in(start, step),
+                ObjectsCommand::Blocked(call) => {
+                    if self.here.is_blocked(call) {
+                        self.goes_on_after(call);
+                    }
+                    Ok(())
+                }
                 ObjectsCommand::Finished { call, outcome } => {
                     self.finish_when_safe(call, outcome, step)
                 }
@@ -542,7 +587,7 @@ impl State {
             self.protocol.operation_over();
             self.woken();
         }
-        if let Some(wait) = self.scheduler.finished(call) {
+        for wait in self.scheduler.finished(call) {
             self.protocol.unpark(wait, false);
         }
     }

@@ -45,6 +45,7 @@ impl Worker<'_> {
         let _over = self.exclusive(CallSite::runtime("the end of a process"), |link, call| {
             // Whoever holds a lock keeps the turn, so what this node holds is this process's.
             link.release_forgotten(call)?;
+            link.settle_started(call)?;
             link.local(call, Some(Event::EndInterval))?;
             link.stepping(call, |state, step| state.step_objects(ended, step))?;
             link.send(call);

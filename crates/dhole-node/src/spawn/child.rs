@@ -134,6 +134,7 @@ impl Worker<'_> {
             return Err(refused(Refusal::Unknown));
         };
         let called = self.exclusive(site, |link, call| {
+            link.settle_started(call)?;
             link.local(call, Some(Event::EndInterval))?;
             let state = call.split().1;
             let number = state.here.machine.new_call().number;
@@ -272,6 +273,7 @@ impl Worker<'_> {
         site: CallSite,
     ) -> Result<dhole_protocol::objects::Bytes, ProcessError> {
         let called: Result<Outcome, Box<Failure>> = self.exclusive(site, |link, call| {
+            link.settle_started(call)?;
             link.local(call, Some(Event::EndInterval))?;
             let here = &mut call.split().1.here;
             if !here.is_finished(number) {
@@ -309,6 +311,14 @@ impl Worker<'_> {
                 return joined;
             }
         }
+    }
+
+    /// Whether this is the node's program, and no process that it has started is under way.
+    #[doc(hidden)]
+    pub fn is_alone(&self) -> bool {
+        let mut node = self.link.node.monitor.lock();
+        let is_program = self.link.fiber == crate::machine::Fiber::PROGRAM;
+        is_program && node.split().1.scheduler.under_way() == 0
     }
 
     /// The program is over, early: whoever still waits here finds out.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::NodeId;
 use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS, Start};
 use dhole_protocol::{Message, Unbegun, Waiter, most_early};
+use smallvec::SmallVec;
 
 use crate::machine::Fiber;
 
@@ -141,15 +142,20 @@ impl Scheduler {
         self.parked.keys().next_back().copied()
     }
 
-    /// A call is over: who has waited for it without the turn can go on, and no longer waits.
-    pub fn finished(&mut self, call: u64) -> Option<Waiter> {
+    /// A call is over: all who have waited for it without the turn can go on, and no longer wait.
+    pub fn finished(&mut self, call: u64) -> SmallVec<[Waiter; 1]> {
         self.under_way.remove(&call);
-        let mut parked = self.parked.iter_mut();
-        let (fiber, parked) = parked.find(|(_, parked)| parked.awaited == Some(call))?;
-        parked.awaited = None;
-        self.ready.push_back(*fiber);
-        self.stirred = true;
-        parked.wait.take()
+        let mut waits = SmallVec::new();
+        for (fiber, parked) in &mut self.parked {
+            if parked.awaited != Some(call) {
+                continue;
+            }
+            parked.awaited = None;
+            self.ready.push_back(*fiber);
+            self.stirred = true;
+            waits.extend(parked.wait.take());
+        }
+        waits
     }
 
     /// Whether this must wait until the program has the turn: it ends a wait of the program's that

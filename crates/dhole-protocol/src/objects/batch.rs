@@ -11,7 +11,7 @@ use std::convert::Infallible;
 
 use dhole_model::{NodeId, ObjectId};
 
-use super::call::{Call, CallRef, Refusal};
+use super::call::{Call, CallId, CallRef, Refusal};
 use super::host::Host;
 use super::message::ObjectsMessage;
 use super::packed::{PackedCalls, PackedResults};
@@ -45,6 +45,8 @@ pub(super) struct Answering {
     results: PackedResults,
     /// Why others have none.
     refused: Vec<(u64, Refusal)>,
+    /// Those whose guards were false.
+    pub(super) blocked: Vec<u64>,
 }
 
 impl Answering {
@@ -165,6 +167,7 @@ impl Objects {
             to: from,
             results: PackedResults::with_room(MOST_TOGETHER),
             refused: Vec::new(),
+            blocked: Vec::new(),
         });
         for call in calls {
             if !self.execute_alone(call, host) {
@@ -175,6 +178,7 @@ impl Objects {
             to,
             results,
             refused,
+            blocked,
         }) = self.answering.take()
         else {
             return;
@@ -182,6 +186,7 @@ impl Objects {
         let message = ObjectsMessage::BatchReply {
             results,
             refused,
+            blocked,
             delivered: self.delivered,
             news: self.notices.since(self.told_by.get(&to)),
         };
@@ -225,6 +230,23 @@ impl Objects {
                 None
             }
             _ => Some(outcome),
+        }
+    }
+
+    /// The guard of a call that was started is false. Its node hears so, whose next synchronisation
+    /// waits for what was started before to be tried.
+    pub(super) fn started_is_blocked(&mut self, id: CallId, out: Out<'_>) {
+        let (call, to) = (id.number, id.node);
+        if to == self.me {
+            return out.push(ObjectsCommand::Blocked(call));
+        }
+        match &mut self.answering {
+            Some(answering) if answering.to == to => answering.blocked.push(call),
+            _ => {
+                let delivered = self.delivered;
+                let message = ObjectsMessage::Blocked { call, delivered };
+                out.push(ObjectsCommand::Send { to, message });
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
-use dhole_wire::Wire;
+use dhole_wire::{Tail, Wire, WireError};
 use thiserror::Error;
 
 use super::bytes::Bytes;
@@ -18,7 +18,7 @@ pub struct CallId {
 }
 
 /// A call of an operation.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Call {
     /// Which call.
     pub id: CallId,
@@ -30,8 +30,77 @@ pub struct Call {
     pub operation: u16,
     /// Whether the operation may change the object.
     pub writes: bool,
+    /// Whether the worker started it and goes on. It is told then when the guard is false.
+    pub started: bool,
     /// Its arguments.
     pub arguments: Bytes,
+}
+
+/// The bytes of a call.
+#[derive(Wire)]
+pub struct CallBytes {
+    id: CallId,
+    object: ObjectId,
+    kind: u64,
+    operation: u16,
+    flags: u8,
+    arguments: Bytes,
+}
+
+const WRITES: u8 = 1;
+const STARTED: u8 = 2;
+
+/// Whether a call writes, and whether it was started, as one byte.
+#[inline]
+pub(super) fn flags(writes: bool, started: bool) -> u8 {
+    WRITES * u8::from(writes) | STARTED * u8::from(started)
+}
+
+/// What such a byte says.
+#[inline]
+pub(super) fn of_flags(flags: u8) -> Result<(bool, bool), WireError> {
+    match flags & !(WRITES | STARTED) {
+        0 => Ok((flags & WRITES != 0, flags & STARTED != 0)),
+        _ => Err(WireError::Value("flags that no call has")),
+    }
+}
+
+impl Wire for Call {
+    type Head = <CallBytes as Wire>::Head;
+
+    fn head(&self) -> Self::Head {
+        let whole = CallBytes {
+            id: self.id,
+            object: self.object,
+            kind: self.kind,
+            operation: self.operation,
+            flags: flags(self.writes, self.started),
+            arguments: self.arguments.clone(),
+        };
+        whole.head()
+    }
+
+    fn tail_len(&self) -> usize {
+        self.arguments.tail_len()
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        self.arguments.write_tail(out);
+    }
+
+    fn read(head: &Self::Head, tail: &mut Tail<'_>) -> Result<Call, WireError> {
+        let whole = CallBytes::read(head, tail)?;
+        let (writes, started) = of_flags(whole.flags)?;
+        Ok(Call {
+            id: whole.id,
+            object: whole.object,
+            kind: whole.kind,
+            operation: whole.operation,
+            writes,
+            started,
+            arguments: whole.arguments,
+        })
+    }
 }
 
 /// A call whose arguments lie elsewhere.
@@ -47,6 +116,8 @@ pub struct CallRef<'a> {
     pub operation: u16,
     /// Whether the operation may change the object.
     pub writes: bool,
+    /// As in [`Call::started`].
+    pub started: bool,
     /// Its arguments.
     pub arguments: &'a [u8],
 }
@@ -60,6 +131,7 @@ impl From<CallRef<'_>> for Call {
             kind: call.kind,
             operation: call.operation,
             writes: call.writes,
+            started: call.started,
             arguments: call.arguments.into(),
         }
     }

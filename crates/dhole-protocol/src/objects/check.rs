@@ -94,6 +94,7 @@ impl ObjectsMessage {
             ObjectsMessage::Migrate { blocked, .. } => check_blocked(blocked, nodes),
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::BatchReply { .. }
+            | ObjectsMessage::Blocked { .. }
             | ObjectsMessage::Elsewhere { .. }
             | ObjectsMessage::Group(_)
             | ObjectsMessage::Digests { .. } => Ok(()),

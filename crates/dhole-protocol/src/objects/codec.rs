@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dhole_model::{ObjectId, VectorTime};
 use dhole_wire::{Tail, Wire, WireError};
 
-use super::call::{CallId, CallRef, Refusal};
+use super::call::{CallId, CallRef, Refusal, flags, of_flags};
 use super::message::ObjectsMessage;
 use super::ordered_codec::{self, length};
 use crate::WriteNotices;
@@ -20,7 +20,8 @@ const REPLY: u8 = 0x81;
 #[derive(Wire)]
 struct RequestHead {
     kind: u8,
-    writes: bool,
+    /// Whether it writes, and whether it was started.
+    flags: u8,
     operation: u16,
     /// Bytes of notices.
     notices: u32,
@@ -99,7 +100,7 @@ impl OperationRequest<'_> {
         };
         let head = RequestHead {
             kind: REQUEST,
-            writes: self.call.writes,
+            flags: flags(self.call.writes, self.call.started),
             operation: self.call.operation,
             notices: length(&notices),
             id: self.call.id,
@@ -177,13 +178,15 @@ pub fn parse(bytes: &[u8]) -> Option<ParsedOperation<'_>> {
 #[inline]
 fn parse_request(mut bytes: Tail<'_>) -> Result<OperationRequest<'_>, WireError> {
     let head = RequestHead::take(&mut bytes)?;
+    let (writes, started) = of_flags(head.flags)?;
     let (time, news) = ordered_codec::said(bytes.bytes(head.notices as usize)?)?;
     let call = CallRef {
         id: head.id,
         object: head.object,
         kind: head.of_type,
         operation: head.operation,
-        writes: head.writes,
+        writes,
+        started,
         arguments: bytes.rest(),
     };
     Ok(OperationRequest {

@@ -180,6 +180,8 @@ pub enum ObjectsMessage {
         results: PackedResults,
         /// Why others have none.
         refused: Vec<(u64, Refusal)>,
+        /// Those whose guards were false: each has its reply when it is over.
+        blocked: Vec<u64>,
         /// As of a reply.
         delivered: u64,
         /// As of a reply.
@@ -231,6 +233,13 @@ pub enum ObjectsMessage {
     },
     /// What the nodes say to each other to agree on an order.
     Group(GroupMessage<Arc<Ordered>>),
+    /// A call that was started was tried, and its guard is false: its reply comes when it is over.
+    Blocked {
+        /// The number of the call.
+        call: u64,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+    },
 }
 
 impl Body for Ordered {}
@@ -245,6 +254,7 @@ impl Call {
             kind: self.kind,
             operation: self.operation,
             writes: self.writes,
+            started: self.started,
             arguments: &self.arguments,
         }
     }
@@ -267,14 +277,14 @@ impl ObjectsMessage {
     ///
     /// | lazy | because |
     /// |---|---|
-    /// | a reply to one call | only a waiting worker needs it |
+    /// | a reply to one call, or that its guard is false | only a waiting worker needs it |
     /// | an operation on a replica, unless to its originator | only a read needs it |
     /// | that an operation was accepted, to its originator | what waits for that is small |
     /// | an operation that is to be numbered | its caller notifies before it waits |
     pub(crate) fn notify(&self, to: NodeId) -> Notify {
         let operates = |body: &Ordered| matches!(body, Ordered::Operate { .. });
         let lazy = match self {
-            ObjectsMessage::Reply { .. } => true,
+            ObjectsMessage::Reply { .. } | ObjectsMessage::Blocked { .. } => true,
             ObjectsMessage::Group(GroupMessage::Data { part, body, .. }) => {
                 part.origin != to && operates(body)
             }
@@ -312,6 +322,7 @@ impl ObjectsMessage {
             | ObjectsMessage::Spawn { .. } => MessageKind::OperationRequest,
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::BatchReply { .. }
+            | ObjectsMessage::Blocked { .. }
             | ObjectsMessage::Elsewhere { .. } => MessageKind::OperationReply,
             ObjectsMessage::Create { .. } | ObjectsMessage::Migrate { .. } => {
                 MessageKind::ObjectState

@@ -178,6 +178,8 @@ pub enum ObjectsCommand {
     Start(Start),
     /// An object was freed; nothing need be known of it any more.
     Freed(ObjectId),
+    /// A call that this node's worker started was tried, and its guard is false.
+    Blocked(u64),
     /// A call of this node's worker is over.
     Finished {
         /// Its number.
@@ -635,8 +637,13 @@ impl Objects {
         if entry.waiting(call.writes) >= most {
             return self.finish(call.id, Err(Refusal::TooMany(most)), fx);
         }
-        let call = call.into();
-        entry.blocked.push_back(Waiting { call, time });
+        entry.blocked.push_back(Waiting {
+            call: call.into(),
+            time,
+        });
+        if call.started {
+            self.started_is_blocked(call.id, fx.commands());
+        }
     }
 
     /// Something has changed: tries the calls that wait, from the first on, until none can go on.

@@ -193,8 +193,13 @@ impl Objects {
         if entry.waiting(true) >= most {
             return self.over_with(call.id, Err(Refusal::TooMany(most)), fx);
         }
-        let (call, time) = (call.clone(), None);
-        entry.blocked.push_back(Waiting { call, time });
+        entry.blocked.push_back(Waiting {
+            call: call.clone(),
+            time: None,
+        });
+        if call.started && call.id.node == self.me {
+            self.started_is_blocked(call.id, fx.commands());
+        }
     }
 
     fn executed(

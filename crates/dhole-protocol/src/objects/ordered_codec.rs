@@ -23,8 +23,8 @@ const DATA: u8 = 0x83;
 #[derive(Wire)]
 struct Head {
     kind: u8,
-    /// Of a submitted one, whether its worker waits for it.
-    waits: bool,
+    /// Of a submitted one, whether its worker waits for it; and whether it was started.
+    flags: u8,
     operation: u16,
     /// Bytes of notices.
     notices: u32,
@@ -39,6 +39,9 @@ struct Head {
     of_type: u64,
 }
 
+const WAITS: u8 = 1;
+const STARTED: u8 = 2;
+
 /// Whether bytes are those of such a message, if they are a message.
 #[inline]
 pub fn is_begun_by(bytes: &[u8]) -> bool {
@@ -49,8 +52,8 @@ pub fn is_begun_by(bytes: &[u8]) -> bool {
 fn head(bytes: &mut Tail<'_>) -> Result<Head, WireError> {
     let head = Head::take(bytes)?;
     let sound = match head.kind {
-        SUBMIT => head.stable == 0,
-        DATA => !head.waits,
+        SUBMIT => head.stable == 0 && head.flags & !(WAITS | STARTED) == 0,
+        DATA => head.flags & !STARTED == 0,
         _ => false,
     };
     match sound {
@@ -138,7 +141,7 @@ pub fn write_head<'m>(
     };
     let head = Head {
         kind,
-        waits: waits && kind == SUBMIT,
+        flags: WAITS * u8::from(waits && kind == SUBMIT) | STARTED * u8::from(call.started),
         operation: call.operation,
         notices: length(&notices),
         view: *view,
@@ -167,6 +170,7 @@ pub fn parse(bytes: &[u8]) -> Option<(GroupMessage<Arc<Ordered>>, bool)> {
         kind: head.of_type,
         operation: head.operation,
         writes: true,
+        started: head.flags & STARTED != 0,
         arguments: bytes.rest().into(),
     };
     let body = Arc::new(Ordered::Operate { call, time, news });
@@ -192,7 +196,7 @@ pub fn parse(bytes: &[u8]) -> Option<(GroupMessage<Arc<Ordered>>, bool)> {
             stable: head.stable,
         },
     };
-    Some((message, head.waits))
+    Some((message, head.flags & WAITS != 0))
 }
 
 #[cfg(test)]
@@ -218,6 +222,7 @@ mod tests {
             kind: u64::MAX,
             operation: 300,
             writes: true,
+            started: arguments.len() > 9,
             arguments: arguments.into(),
         };
         let (time, news) = (None, None);

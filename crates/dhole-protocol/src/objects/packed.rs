@@ -10,7 +10,7 @@ use dhole_wire::{Tail, Wire, WireError, count};
 use super::bytes::{Bytes, number};
 use super::call::{CallId, CallRef, Outcome};
 
-/// Calls of one node's worker. Each begins with a byte: the length of the arguments, and whether
+/// Calls that one node's worker has started. Each begins with a byte: the length of the arguments, and whether
 /// the number is that of the call before and one, and whether all else is as it was there. What is
 /// not so follows, then the arguments. So most calls take a byte beside these.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
@@ -234,6 +234,7 @@ impl PackedCalls {
                 kind: alike.kind,
                 operation: alike.operation,
                 writes: alike.writes,
+                started: true,
                 arguments,
             })
         })
@@ -395,6 +396,7 @@ mod tests {
             kind: u64::MAX,
             operation,
             writes: operation.is_multiple_of(2),
+            started: true,
             arguments: arguments.into(),
         }
     }

@@ -273,6 +273,7 @@ impl Objects {
             ObjectsMessage::BatchReply {
                 results,
                 refused,
+                blocked,
                 news,
                 ..
             } => {
@@ -289,6 +290,9 @@ impl Objects {
                     for (call, outcome) in results.outcomes().chain(refused) {
                         known &= self.answered(from, call, outcome, out);
                     }
+                    blocked
+                        .into_iter()
+                        .for_each(|call| self.hears_blocked(call, out));
                     known &= self.batch_answered(from, host, out);
                 }
                 if !known {
@@ -353,9 +357,18 @@ impl Objects {
             ObjectsMessage::Digests { call, digests } => {
                 self.told_digests(from, call, digests, host, out)?;
             }
+            ObjectsMessage::Blocked { call, .. } => self.hears_blocked(call, out),
             ObjectsMessage::Group(_) => return bad("what is the group's to hear"),
         }
         Ok(())
+    }
+
+    /// The guard of a call that was started is false; or was: where the object has gone elsewhere
+    /// since, its result may have come before this.
+    fn hears_blocked(&self, call: u64, out: Out<'_>) {
+        if self.pending.contains(call) {
+            out.push(ObjectsCommand::Blocked(call));
+        }
     }
 
     /// Whether these are results of calls of this node's worker that are under way, of each one.
@@ -495,6 +508,7 @@ impl ObjectsMessage {
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::BatchReply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
+            | ObjectsMessage::Blocked { delivered, .. }
             | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),
             ObjectsMessage::Create { .. }
             | ObjectsMessage::Digests { .. }

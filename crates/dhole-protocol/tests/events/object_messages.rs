@@ -25,6 +25,7 @@ fn call(arguments: &[u8]) -> Call {
         kind: u64::MAX,
         operation: 258,
         writes: true,
+        started: false,
         arguments: arguments.into(),
     }
 }
@@ -328,6 +329,7 @@ pub fn object_messages() -> Vec<Message> {
         ObjectsMessage::BatchReply {
             results,
             refused: refusals().into_iter().map(|why| (300, why)).collect(),
+            blocked: vec![301, 302],
             delivered,
             news: None,
         },
@@ -354,6 +356,10 @@ pub fn object_messages() -> Vec<Message> {
         ObjectsMessage::Digests {
             call: 5,
             digests: vec![(1, 2, u64::MAX)],
+        },
+        ObjectsMessage::Blocked {
+            call: 300,
+            delivered,
         },
     ];
     all.extend(group().into_iter().map(ObjectsMessage::Group));

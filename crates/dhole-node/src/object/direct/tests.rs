@@ -37,6 +37,7 @@ impl ObjectType for Counter {
             OperationInfo {
                 name,
                 writes: true,
+                started: false,
                 signature: "",
             }
         }
@@ -105,6 +106,7 @@ pub(in crate::object) fn call(from: u16, number: u64, operation: u16) -> Call {
         kind: kind::register(Kind::of::<Counter>()),
         operation,
         writes: true,
+        started: false,
         arguments: Bytes::default(),
     }
 }
@@ -446,6 +448,7 @@ fn answers(
     let message = ObjectsMessage::BatchReply {
         results,
         refused: Vec::new(),
+        blocked: Vec::new(),
         delivered,
         news: None,
     };

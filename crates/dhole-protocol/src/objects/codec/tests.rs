@@ -36,6 +36,7 @@ fn request(number: u64, writes: bool, arguments: &[u8]) -> ObjectsMessage {
             kind: u64::MAX,
             operation: 300,
             writes,
+            started: !writes,
             arguments: arguments.into(),
         },
         delivered: number + 1,

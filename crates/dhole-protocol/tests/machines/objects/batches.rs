@@ -167,6 +167,7 @@ fn what_nobody_asked_for_is_refused() {
     let batch_reply = |refused: &[u64]| ObjectsMessage::BatchReply {
         results: PackedResults::default(),
         refused: refused.iter().map(|it| (*it, Refusal::Unknown)).collect(),
+        blocked: Vec::new(),
         delivered: 0,
         news: None,
     };

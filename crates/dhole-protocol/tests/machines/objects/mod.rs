@@ -121,6 +121,7 @@ fn call(object: ObjectId, by: CallId, operation: u16) -> Call {
         kind: 0,
         operation,
         writes: operation != AWAIT,
+        started: false,
         arguments: Bytes::default(),
     }
 }

@@ -67,6 +67,7 @@ fn nobody_is_woken_for_an_operation_on_a_replica_but_who_broadcast_it() {
             kind: 0,
             operation: 0,
             writes: true,
+            started: false,
             arguments: [0].into(),
         },
         time: None,

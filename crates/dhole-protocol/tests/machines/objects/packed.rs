@@ -40,6 +40,7 @@ fn results(of: &[u64]) -> ObjectsMessage {
     ObjectsMessage::BatchReply {
         results,
         refused: Vec::new(),
+        blocked: Vec::new(),
         delivered: 0,
         news: None,
     }
@@ -300,6 +301,7 @@ fn a_call_has_one_result() {
         let reply = ObjectsMessage::BatchReply {
             results: PackedResults::default(),
             refused: twice.iter().map(|it| (*it, Refusal::Unknown)).collect(),
+            blocked: Vec::new(),
             delivered: 0,
             news: None,
         };
