@@ -1,16 +1,18 @@
 //! A queue of jobs that nodes take, with the result of each.
 
+mod error;
 mod state;
 
 use std::fmt;
 
-use dhole_model::NodeId;
+use dhole_model::{CallSite, NodeId};
 use dhole_node::object::{Object, ObjectError, on, replicated};
-use dhole_node::{Result, Strategy, Worker};
+use dhole_node::{Result, Strategy, SyncError, Worker};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use state::JobQueue as State;
+pub use error::JobQueueError;
+use state::{JobQueue as State, Shut};
 
 /// A type that travels between nodes by value, as the jobs of a [`JobQueue`] and their results do:
 /// any that serde serialises and deserialises.
@@ -19,6 +21,7 @@ pub trait ByValue: Serialize + DeserializeOwned + Clone + Send + Sync + 'static 
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ByValue for T {}
 
 type Called<T> = std::result::Result<T, ObjectError>;
+type Queued<T> = std::result::Result<T, JobQueueError>;
 
 /// A queue of jobs `J`, each of which has one result `R`. A handle of 8 bytes, copied freely.
 ///
@@ -41,8 +44,29 @@ type Called<T> = std::result::Result<T, ObjectError>;
 /// ```
 ///
 /// The queue ends when it is [closed](JobQueue::close) and every job has its result. A node that
-/// waits for a job then gets `None`. The queue is kept on the node that makes it, or on every node
-/// in a run that survives. It keeps every result until it is [freed](JobQueue::free).
+/// waits for a job then gets `None`. A queue that nobody closes ends when the program of every node
+/// [works](JobQueue::work) and every job has its result: nobody is left to push. The queue is kept
+/// on the node that makes it, or on every node in a run that survives. It keeps every result until
+/// it is [freed](JobQueue::free).
+///
+/// A job may push jobs, also into a closed queue:
+///
+/// ```
+/// use dhole::{Config, JobQueue};
+///
+/// let run = Config::nodes(2).run(|w| {
+///     let tree = w.once(|w| Ok(JobQueue::<u32, u64>::of(w, [4])?))?;
+///     tree.work(w, |w, depth| {
+///         for _ in 0..2 * depth.min(1) {
+///             tree.push(w, depth - 1)?;
+///         }
+///         Ok(1)
+///     })?;
+///     Ok(tree.results(w)?.len())
+/// })?;
+/// assert_eq!(run.value, 31);
+/// # Ok::<(), dhole::RunError>(())
+/// ```
 #[derive(dhole_heap::Share)]
 #[share(crate = "dhole_heap", nullable, bound = "J: ByValue, R: ByValue")]
 #[repr(transparent)]
@@ -97,6 +121,16 @@ impl<J: ByValue, R: ByValue> Lease<J, R> {
         &self.job
     }
 
+    /// [Pushes](JobQueue::push) a job that belongs to this one. Where a node has several jobs at a
+    /// time, in a run that survives, it says which of them pushes.
+    ///
+    /// # Errors
+    /// As [`JobQueue::push`].
+    #[track_caller]
+    pub fn push(&self, w: &mut Worker<'_>, job: J) -> Queued<u64> {
+        self.queue.push_of(w, Some(self.id), job)
+    }
+
     /// Gives the queue the result of the job, which completes it. When this returns, the result
     /// outlives this node in a run that survives.
     ///
@@ -144,21 +178,42 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
     #[track_caller]
     fn made(w: &mut Worker<'_>, state: State<J, R>) -> Called<JobQueue<J, R>> {
         let kept = place(w.survives(), w.node());
+        let state = state.on(w.nodes(), w.survives());
         let state = w.new_object(kept, state)?;
         Ok(JobQueue { state })
     }
 
     /// Appends a job to the queue, as soon as there is room, and returns its number: how many jobs
-    /// were pushed before it. It returns `None` if the queue is closed.
+    /// were pushed before it.
+    ///
+    /// A node that has a job may push also when the queue is closed: the queue does not end before
+    /// that job is completed. In a run that survives, what a job pushes goes out when that job is
+    /// completed. If its node is lost before, it is dropped, and pushed again by the node that takes
+    /// the job next. There the last job that the node took is the one that pushes
+    /// ([`Lease::push`] names another).
     ///
     /// # Errors
-    /// [`ObjectError`] if the queue is lost or freed, or no node can make room any more.
+    /// [`JobQueueError::Closed`] if the queue is closed and this node has none of its jobs,
+    /// [`JobQueueError::Stopped`] if it is stopped: it did not take the job.
+    /// [`JobQueueError::Object`] if the queue is lost or freed, or no node can make room any more.
     #[track_caller]
-    pub fn push(&self, w: &mut Worker<'_>, job: J) -> Called<Option<u64>> {
-        self.state.push(w, job)
+    pub fn push(&self, w: &mut Worker<'_>, job: J) -> Queued<u64> {
+        self.push_of(w, None, job)
     }
 
-    /// Closes the queue: it takes no more jobs, and ends when those that it has have their results.
+    #[track_caller]
+    fn push_of(&self, w: &mut Worker<'_>, of: Option<u64>, job: J) -> Queued<u64> {
+        let (queue, node, site) = (Object::id(&self.state), w.node(), CallSite::caller());
+        self.state
+            .push(w, node, of, job)?
+            .map_err(|shut| match shut {
+                Shut::Closed => JobQueueError::Closed { queue, node, site },
+                Shut::Stopped => JobQueueError::Stopped { queue, node, site },
+            })
+    }
+
+    /// Closes the queue: it takes jobs only from nodes that have one, and ends when all jobs have
+    /// their results.
     ///
     /// # Errors
     /// [`ObjectError`] if the queue is lost or freed.
@@ -180,21 +235,38 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
     /// Takes the next job. Waits for one, or for the end of the queue, at which it returns `None`.
     ///
     /// # Errors
-    /// [`ObjectError`] if the queue is lost or freed, or the wait is a deadlock, as when no node
-    /// closes the queue.
+    /// [`JobQueueError::Endless`] if the wait is a deadlock, as when no node closes the queue;
+    /// [`JobQueueError::Object`] if the queue is lost or freed.
     #[track_caller]
-    pub fn take(&self, w: &mut Worker<'_>) -> Called<Option<Lease<J, R>>> {
-        let me = w.node();
+    pub fn take(&self, w: &mut Worker<'_>) -> Queued<Option<Lease<J, R>>> {
         let queue = *self;
-        let taken = self.state.take(w, me)?;
+        let taken = self.take_next(w)?;
         Ok(taken.map(|(id, job)| Lease { queue, id, job }))
+    }
+
+    #[track_caller]
+    fn take_next(&self, w: &mut Worker<'_>) -> Queued<Option<(u64, J)>> {
+        let (node, site) = (w.node(), CallSite::caller());
+        self.state.take(w, node).map_err(|error| match error {
+            ObjectError::Sync(cause @ SyncError::Deadlock { .. }) => JobQueueError::Endless {
+                queue: Object::id(&self.state),
+                node,
+                site,
+                cause,
+            },
+            error => error.into(),
+        })
     }
 
     /// Takes jobs and computes them with `f` until the queue ends. A result goes with the call for
     /// the next job. So a job costs two messages if the queue is kept on another node.
     ///
+    /// A queue that nobody closes ends too when the programs of all nodes work, and all jobs have
+    /// their results. A process that a program has started, and that has not ended, could push: a
+    /// program counts from its next job after that.
+    ///
     /// # Errors
-    /// Those of `f`, and [`ObjectError`] as [`take`](JobQueue::take).
+    /// Those of `f`, and [`JobQueueError`] as [`take`](JobQueue::take).
     #[track_caller]
     pub fn work(
         &self,
@@ -233,17 +305,21 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
     ) -> Result<()> {
         let me = w.node();
         let mut done = Vec::new();
-        while let Some(mut part) = self.state.complete_and_share(w, me, done, parts)? {
+        loop {
+            let alone = w.is_alone();
+            let part = self.state.complete_and_share(w, me, done, parts, alone)?;
+            let Some(mut part) = part else {
+                return Ok(());
+            };
             if part.is_empty() {
                 // It waits here, until there is one or the queue ends.
-                part.extend(self.state.take(w, me)?);
+                part.extend(self.take_next(w)?);
             }
             done = Vec::with_capacity(part.len());
             for (id, job) in part {
                 done.push((id, f(w, job)?));
             }
         }
-        Ok(())
     }
 
     /// The results so far, in the order in which their jobs were pushed. After the end they are

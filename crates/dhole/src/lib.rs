@@ -115,7 +115,7 @@ pub use dhole_node::{
     WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
-pub use job_queue::{ByValue, JobQueue, Lease};
+pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 

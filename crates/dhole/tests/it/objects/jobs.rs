@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use dhole::sim::{Crash, Settings};
 use dhole::{
-    Config, JobQueue, MessageKind, NodeId, Object, Result, Run, RunError, Worker, replicated,
+    Config, JobQueue, JobQueueError, MessageKind, NodeId, Object, Result, Run, RunError, Worker,
+    op, replicated,
 };
 use serde::{Deserialize, Serialize};
 
@@ -250,10 +251,14 @@ fn a_bounded_queue_makes_its_pushers_wait_and_ends_for_all_takers() {
                             let result = square(*lease.job());
                             lease.complete(w, result)?;
                         }
-                        most = most.max(queue.push(w, job)?.map_or(0, |id| id + 1));
+                        most = most.max(queue.push(w, job)? + 1);
                     }
                     queue.close(w)?;
-                    assert_eq!(queue.push(w, JOBS)?, None, "it is closed");
+                    let shut = queue.push(w, JOBS);
+                    assert!(
+                        matches!(shut, Err(JobQueueError::Closed { .. })),
+                        "{shut:?}"
+                    );
                 }
                 queue.work(w, |w, job| Ok(compute(w, job)))?;
                 assert!(queue.take(w)?.is_none(), "the end stays the end");
@@ -299,6 +304,103 @@ fn a_queue_that_is_never_closed_is_a_deadlock_that_names_it() {
     let words = run.expect_err("nobody closes it").to_string();
     assert!(words.contains("JobQueue::take"), "{words}");
     assert!(words.contains("objects/jobs.rs"), "{words}");
+    assert!(words.contains("`close`"), "{words}");
+}
+
+/// A tree of jobs: each but a leaf pushes two.
+fn grow(w: &mut Worker<'_>, tree: JobQueue<u32, u64>, depth: u32) -> Result<u64> {
+    w.work(10_000 + w.random() % 40_000);
+    for _ in 0..2 * depth.min(1) {
+        tree.push(w, depth - 1)?;
+    }
+    Ok(1)
+}
+
+#[test]
+fn jobs_push_jobs_and_the_queue_ends_behind_them_closed_or_not() {
+    let program = |w: &mut Worker<'_>| {
+        let closed = w.once(|w| Ok(JobQueue::<u32, u64>::of(w, [5])?))?;
+        closed.work(w, |w, depth| grow(w, closed, depth))?;
+        let open = w.once(|w| {
+            let open = JobQueue::<u32, u64>::new(w)?;
+            open.push(w, 5)?;
+            Ok(open)
+        })?;
+        open.work_guided(w, |w, depth| grow(w, open, depth))?;
+        let shut = open.push(w, 1);
+        assert!(
+            matches!(shut, Err(JobQueueError::Closed { .. })),
+            "{shut:?}"
+        );
+        let results = [closed.results(w)?, open.results(w)?];
+        Ok(results.map(|results| results.len()))
+    };
+    for nodes in [1, 2, 4] {
+        for survive in [false, true] {
+            let config = || Config::nodes(nodes).survive(survive);
+            let run = config().run(program).unwrap();
+            assert_eq!(run.value, [63, 63], "{nodes} nodes, {survive}");
+            let settings = Settings::fixed_cost(nodes);
+            let run = config().simulate(settings, program).unwrap();
+            assert_eq!(run.value, [63, 63], "{nodes} simulated nodes, {survive}");
+        }
+    }
+}
+
+#[test]
+fn what_jobs_push_counts_once_whichever_node_crashes_when() {
+    let mut lost = 0;
+    for seed in 0..SEEDS {
+        let run = on_crash(seed, |w| {
+            let tree = w.once(|w| Ok(JobQueue::<u32, u64>::of(w, [4])?))?;
+            match seed % 2 {
+                0 => tree.work(w, |w, depth| grow(w, tree, depth))?,
+                _ => tree.work_guided(w, |w, depth| grow(w, tree, depth))?,
+            }
+            Ok(tree.results(w)?)
+        });
+        let run = run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(run.value, [1; 31], "seed {seed}");
+        lost += run.report.lost.len();
+    }
+    assert!(lost > 0, "no node was lost");
+}
+
+#[test]
+fn a_queue_that_is_not_closed_waits_for_processes_that_may_push() {
+    fn pushes(w: &mut Worker<'_>, queue: JobQueue<u64, u64>) -> Result<()> {
+        for job in 0..JOBS {
+            w.work(100_000);
+            queue.push(w, job)?;
+        }
+        Ok(queue.close(w)?)
+    }
+    let run = Config::nodes(2).simulate(Settings::fixed_cost(2), |w| {
+        let queue = w.once(|w| Ok(JobQueue::<u64, u64>::new(w)?))?;
+        if w.node() == NodeId(0) {
+            drop(w.spawn(NodeId(1), queue, op!(pushes))?);
+        }
+        queue.work(w, |w, job| Ok(compute(w, job)))?;
+        Ok(queue.results(w)?)
+    });
+    assert_eq!(run.unwrap().value, all());
+}
+
+#[test]
+fn a_job_pushed_to_a_queue_that_was_stopped_is_an_error() {
+    let run = Config::nodes(2).run(|w| {
+        let queue = w.once(|w| Ok(JobQueue::<u64, u64>::new(w)?))?;
+        if w.node() == NodeId(0) {
+            queue.stop(w)?;
+            let shut = queue.push(w, 1);
+            assert!(
+                matches!(shut, Err(JobQueueError::Stopped { .. })),
+                "{shut:?}"
+            );
+        }
+        Ok(())
+    });
+    run.unwrap();
 }
 
 #[test]
