@@ -100,11 +100,8 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
         if name.starts_with('-') || name.contains('=') {
             return Err(wrong(format!("`{name}` is not the name of a host")));
         }
-        if let Err(what) = without_port(name) {
-            return Err(wrong(what));
-        }
         let mut host = Host {
-            name: name.to_owned(),
+            name: without_port(name).map_err(wrong)?.to_owned(),
             slots: 1,
             address: None,
         };
@@ -118,7 +115,7 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
                     }
                 },
                 Some(("address", address)) if !address.is_empty() => {
-                    without_port(address).map_err(wrong)?;
+                    let address = without_port(address).map_err(wrong)?;
                     host.address = Some(address.to_owned());
                 }
                 _ => {
@@ -134,17 +131,30 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
 }
 
 /// Refuses a number after a colon, as in other programs' files of hosts: it could be slots as well
-/// as a port. An IPv6 address, with its zone or without, is a name like any other.
-fn without_port(name: &str) -> Result<(), String> {
-    let Some((host, rest)) = name.split_once(':') else {
-        return Ok(());
+/// as a port. An IPv6 address, with its zone or without, is a name like any other; it may stand in
+/// brackets, which are left out.
+fn without_port(name: &str) -> Result<&str, String> {
+    let is_address = |name: &str| {
+        let address = name
+            .split_once('%')
+            .map_or(name, |(address, _zone)| address);
+        address.parse::<Ipv6Addr>().is_ok()
     };
-    let address = name
-        .split_once('%')
-        .map_or(name, |(address, _zone)| address);
-    if address.parse::<Ipv6Addr>().is_ok() {
-        return Ok(());
-    }
+    let bracketed = name.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (host, rest) = match (bracketed, name.split_once(':')) {
+        (Some((address, "")), _) if is_address(address) => return Ok(address),
+        (Some((address, port)), _) if is_address(address) => {
+            (address, port.trim_start_matches(':'))
+        }
+        _ if name.contains(['[', ']']) => {
+            return Err(format!(
+                "`{name}`: brackets stand around an IPv6 address, as in [fd00::1]"
+            ));
+        }
+        (_, Some(_)) if is_address(name) => return Ok(name),
+        (_, Some(parts)) => parts,
+        (_, None) => return Ok(name),
+    };
     let slots = match rest.parse::<usize>() {
         Ok(slots) => slots.to_string(),
         Err(_) => "N".to_owned(),
@@ -222,6 +232,27 @@ mod tests {
         let hosts = parse("fe80::1%eth0 slots=2\nred address=fe80::2%eth0\n::1\n").unwrap();
         assert_eq!(hosts[0].name, "fe80::1%eth0");
         assert_eq!(hosts[1].address.as_deref(), Some("fe80::2%eth0"));
+    }
+
+    #[test]
+    fn an_address_in_brackets_is_one_without() {
+        let hosts = parse("[fd00::1] slots=2\nred address=[fe80::2%eth0]\n").unwrap();
+        assert_eq!(hosts[0].name, "fd00::1");
+        assert_eq!(hosts[1].address.as_deref(), Some("fe80::2%eth0"));
+        let (line, said) = parse("red\n[fd00::1]:2").unwrap_err();
+        assert_eq!(line, 2);
+        assert!(said.contains("write `fd00::1 slots=2`"), "{said}");
+        for wrong in [
+            "[red]",
+            "[fd00::1",
+            "fd00::1]",
+            "[]",
+            "[10.0.0.1]",
+            "red address=[red]",
+        ] {
+            let (_, said) = parse(wrong).unwrap_err();
+            assert!(said.contains("brackets stand around"), "{wrong}: {said}");
+        }
     }
 
     #[test]
