@@ -190,8 +190,8 @@ pub struct Run {
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// The program and its arguments, after `--`
-    #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
+    /// The program and its arguments; all that follows the program is its own
+    #[arg(trailing_var_arg = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }
 
@@ -451,9 +451,9 @@ pub struct Sim {
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// The program and its arguments, after `--`
+    /// The program and its arguments; all that follows the program is its own
     #[arg(
-        last = true,
+        trailing_var_arg = true,
         required_unless_present = "calibrate",
         num_args = 1..,
         value_name = "PROGRAM"
@@ -588,6 +588,37 @@ mod tests {
             panic!("{words}");
         };
         assert_eq!(run.program, ["program", "-1"]);
+    }
+
+    #[test]
+    fn a_program_follows_the_options_with_two_dashes_or_without() {
+        let program = |words: &str| {
+            let words = format!("dhole {words}");
+            match Arguments::read(words.split(' ')).map(|read| read.command) {
+                Ok(Command::Run(run)) => Ok((run.nodes.map(usize::from), run.program)),
+                Ok(Command::Sim(sim)) => Ok((sim.nodes, sim.program)),
+                Ok(_) => panic!("{words}"),
+                Err(refused) => Err(refused.to_string()),
+            }
+        };
+        for command in ["run", "sim"] {
+            for (words, expected) in [
+                ("-n 2 -- program -n 3 --report", "program -n 3 --report"),
+                ("-n 2 program -n 3 --report", "program -n 3 --report"),
+                ("-n 2 --report program -1 -- x --", "program -1 -- x --"),
+                ("-n 2 -- program -- x", "program -- x"),
+            ] {
+                let (nodes, program) = program(&format!("{command} {words}")).unwrap();
+                assert_eq!(nodes, Some(2), "{command} {words}");
+                let expected: Vec<OsString> = expected.split(' ').map(Into::into).collect();
+                assert_eq!(program, expected, "{command} {words}");
+            }
+            let refused = program(&format!("{command} -n 2 --prtocol home program")).unwrap_err();
+            assert!(refused.contains("'--prtocol'"), "{refused}");
+            assert!(program(&format!("{command} -n 2")).is_err());
+            let refused = program(&format!("{command} program -n 2")).unwrap_err();
+            assert!(refused.contains("--nodes"), "{refused}");
+        }
     }
 
     #[test]
