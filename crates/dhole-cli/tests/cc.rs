@@ -5,6 +5,8 @@
 mod ending;
 #[path = "cc/gdb.rs"]
 mod gdb;
+#[path = "cc/install.rs"]
+mod install;
 #[path = "cc/isolate.rs"]
 mod isolate;
 #[path = "cc/place.rs"]

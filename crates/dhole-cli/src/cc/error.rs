@@ -74,8 +74,8 @@ pub enum CcError {
     },
     /// A part of dhole is not there.
     #[error(
-        "looking for {what}: it is not in any of {places}: `cargo build --release` makes it, \
-         DHOLE_C names it"
+        "looking for {what}: it is not in any of {places}: `./install` in the sources of dhole \
+         installs it with the command, `cargo build --release` makes it, DHOLE_C names it"
     )]
     Missing {
         /// The file.

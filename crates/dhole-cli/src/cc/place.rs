@@ -1,5 +1,5 @@
 //! Where the library and the headers are: in the folder that `DHOLE_C` names, beside the command,
-//! where a package puts them, or in the sources. If a folder is named, the library must be there.
+//! where `./install` and packages put them, or in the sources. If a folder is named, the library must be there.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,10 @@ pub fn library() -> Result<PathBuf, CcError> {
 pub fn headers() -> Result<PathBuf, CcError> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dhole-c/include");
     let named = named().into_iter().flat_map(|it| [it.join("include"), it]);
-    let places = named.chain([beside().join("../include"), sources]);
+    let places = named.chain([
+        beside().join("include"),
+        beside().join("../include"),
+        sources,
+    ]);
     found(HEADER, places.collect())
 }
