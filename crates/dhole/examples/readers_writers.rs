@@ -48,10 +48,9 @@ fn main() -> Result<(), dhole::RunError> {
         Ok(table.get(w).changes)
     })?;
     assert_eq!(run.value, 20);
-    println!(
-        "{} changes, {} messages",
-        run.value,
-        run.report.total().messages
-    );
+    if run.report.is_first() {
+        let messages = run.report.total().messages;
+        println!("{} changes, {messages} messages", run.value);
+    }
     Ok(())
 }
