@@ -1,5 +1,6 @@
 //! Where the library and the headers are: in the folder that `DHOLE_C` names, beside the command,
-//! where `./install` and packages put them, or in the sources. If a folder is named, the library must be there.
+//! where `./install` and packages put them, or in the sources. If a folder is named, the library
+//! must be there.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
