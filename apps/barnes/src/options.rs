@@ -54,7 +54,13 @@ pub struct BarnesOptions {
 
     /// Makes the picture an animated PNG with so many frames, evenly spread over the steps; their
     /// bodies are fetched during the run, and are counted in it
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "picture", value_parser = frames())]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "picture",
+        value_parser = frames()
+    )]
     pub frames: u32,
 
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
