@@ -13,8 +13,8 @@ use crate::handle::HandleTable;
 use crate::target::Target;
 use crate::{Access, ArrayRange, Share, Token, TypeInfo};
 
-/// The right to read what is present on a node, lent by [`readers`] for as long as its closure
-/// runs. Unlike the worker it may be copied and go to scoped threads; it fetches nothing.
+/// The right to read what is present on a node, lent by `Worker::readers` for as long as its
+/// closure runs. Unlike the worker it may be copied and go to scoped threads; it fetches nothing.
 ///
 /// # Why it is sound
 /// The token is borrowed mutably for `'r`, and the worker is not in a call: its

@@ -126,7 +126,7 @@ pub const MAX_ALIGN: usize = 4096;
 /// [`describe`](Share::describe) must describe the type truly: every byte of every valid value
 /// is either in a described field and initialised, or padding; every bit pattern that passes the
 /// described tests, with references that the directory knows, is a valid value. The type has no
-/// drop glue, no interior mutability and no pointers, and an alignment of at most [`MAX_ALIGN`].
+/// drop glue, no interior mutability and no pointers, and an alignment of at most 4,096 bytes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in the shared object space",
     label = "not a shared type",

@@ -141,7 +141,7 @@ pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// same in all processes of the program.
     ///
     /// # Panics
-    /// When dhole brings a protocol of this name, and as [`MemberId::of`].
+    /// When dhole brings a protocol of this name, or two protocols have one name.
     fn coherence() -> Coherence {
         assert!(
             Coherence::ALL.iter().all(|one| one.name() != Self::NAME),
