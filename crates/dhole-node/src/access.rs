@@ -131,6 +131,22 @@ impl From<&ArrayMiss> for Accessed {
     }
 }
 
+/// The most bytes of a value that is passed over a stack: half of a node's, for the caller holds it
+/// as well as the call.
+const MOST_PASSED: usize = 4 << 20;
+
+/// Refuses types whose values no node's stack holds, when the program is compiled: when it runs,
+/// the stack overflows before a call begins.
+const fn passes_the_stack<T>() {
+    const {
+        assert!(
+            size_of::<T>() <= MOST_PASSED,
+            "a value of more than 4 MiB is too large for the stack of a node: make it in place \
+             with `alloc_with` (or `alloc_range_with`), or give it in a box to `alloc_boxed`"
+        );
+    }
+}
+
 impl<'id> Worker<'id> {
     /// The object, and the node that allocated it.
     pub(crate) fn locate(&self, miss: &Miss) -> Result<Unread, AccessError> {
@@ -335,8 +351,10 @@ impl<'id> Worker<'id> {
         dhole_heap::readers(self, f)
     }
 
-    /// Allocates an object on this node. The value passes the stack: what is larger than that is
-    /// made in place by [`alloc_with`](Worker::alloc_with).
+    /// Allocates an object on this node. The value passes the stack. The compiler refuses one of
+    /// more than 4 MiB, half of a node's stack: that is made in place by
+    /// [`alloc_with`](Worker::alloc_with), or given in a box to
+    /// [`alloc_boxed`](Worker::alloc_boxed). In a simulation a stack has 1 MiB.
     ///
     /// An allocation that fails unwinds to the node's boundary, and `run` returns its
     /// [`AllocError`]: there are no ids or no store left.
@@ -347,6 +365,7 @@ impl<'id> Worker<'id> {
 
     #[track_caller]
     pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
+        passes_the_stack::<T>();
         let site = Location::caller();
         self.allocate::<T, _>([1, 1, 1], coherence, site, |heap| {
             let r = heap.alloc(value)?;
@@ -377,6 +396,7 @@ impl<'id> Worker<'id> {
         count: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> Refs<T> {
+        passes_the_stack::<T>();
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
         self.allocate::<T, _>([count, count, count], coherence, site, |heap| {
             machine.computes(node, true);

@@ -182,3 +182,26 @@
 //! })?;
 //! # Ok::<(), dhole::RunError>(())
 //! ```
+//!
+//! A value that the stack of no node holds is refused when a program is built, and what makes it in
+//! place is named:
+//!
+//! ```compile_fail,E0080
+//! #[derive(dhole::Share)]
+//! struct Field([[f64; 1024]; 3072]); // 24 MiB
+//!
+//! dhole::Config::nodes(2).run(|w| {
+//!     w.once(|w| Ok(w.alloc(Field([[0.0; 1024]; 3072])))) // error: make it with `alloc_with`
+//! })?;
+//! # Ok::<(), dhole::RunError>(())
+//! ```
+//!
+//! ```
+//! #[derive(dhole::Share)]
+//! struct Field([[f64; 1024]; 3072]);
+//!
+//! dhole::Config::nodes(2).run(|w| {
+//!     w.once(|w| Ok(w.alloc_with(|field: &mut Field| field.0[0].fill(1.0))))
+//! })?;
+//! # Ok::<(), dhole::RunError>(())
+//! ```
