@@ -377,9 +377,8 @@ pub struct Sim {
     #[arg(short, long, value_name = "N", required_unless_present = "calibrate")]
     nodes: Option<usize>,
 
-    /// A network by its name, or the file that describes one: default, dosa-1999, orca-fe,
-    /// orca-myrinet, ethernet-10g, ethernet-100g, infiniband
-    #[arg(long, value_name = "NAME|FILE", default_value = "default")]
+    /// The network
+    #[arg(long, value_name = "NAME|FILE", default_value = "default", help = networks())]
     pub network: String,
 
     /// Measure the network's primitives, instead of running a program, and print each beside the
@@ -505,6 +504,13 @@ impl Sim {
     }
 }
 
+/// The help of `--network`.
+fn networks() -> String {
+    let known: Vec<&str> = Description::known().collect();
+    let known = known.join(", ");
+    format!("A network by its name, or the file that describes one: {known}")
+}
+
 /// A positive number of seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -567,6 +573,17 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         with_negative_numbers(Arguments::command()).debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_sim_names_every_network() {
+        let mut command = Arguments::command();
+        let sim = command.find_subcommand_mut("sim").expect("a subcommand");
+        let help = sim.render_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for name in Description::known() {
+            assert!(help.contains(&format!(" {name}")), "{name} in {help}");
+        }
     }
 
     #[test]
