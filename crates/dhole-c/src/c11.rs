@@ -4,9 +4,8 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::posix;
-use crate::thread;
-use crate::threads::{self, Entry};
-use crate::{running, site, timed};
+use crate::thread::{self, Entry};
+use crate::{calls, site, threads, timed};
 
 const SUCCESS: c_int = 0;
 const BUSY: c_int = 1;
@@ -160,7 +159,7 @@ pub extern "C" fn dh_tss_delete(key: c_uint) {
 /// `thrd_detach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_thrd_detach(thread: u64) -> c_int {
-    of_posix(running::dh_pthread_detach(thread))
+    of_posix(calls::dh_pthread_detach(thread))
 }
 
 /// `thrd_current`.

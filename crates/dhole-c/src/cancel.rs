@@ -1,6 +1,6 @@
 //! Cancellation of threads (`pthread_cancel`). A thread that is to be cancelled ends where it waits
-//! or asks (`pthread_testcancel`), as by `pthread_exit`: it unwinds, and what is to be cleaned up on
-//! the way runs (`pthread_cleanup_push`).
+//! or asks (`pthread_testcancel`), as by `pthread_exit`: it unwinds, and what is to be cleaned up
+//! on the way runs (`pthread_cleanup_push`).
 
 use std::ffi::{c_int, c_uint};
 use std::sync::PoisonError;
@@ -10,7 +10,7 @@ use dhole::NodeId;
 use dhole::memory::{sync, threads};
 
 use crate::failure::set_errno;
-use crate::running::{self, Found, Running, asks_its_node, entry};
+use crate::running::{self, Found, Running, entry};
 use crate::site;
 use crate::thread::dh_pthread_exit;
 
@@ -36,15 +36,8 @@ pub(crate) fn is_to_end() -> bool {
 /// A point at which a thread may be cancelled: it ends here if it is to.
 pub(crate) fn point() {
     if is_to_end() {
-        close();
+        running::close();
         dh_pthread_exit(std::ptr::without_provenance_mut(CANCELED));
-    }
-}
-
-/// This thread ends, and is not cancelled any more.
-pub(crate) fn close() {
-    if let Some(own) = running::own() {
-        own.is_open.store(false, SeqCst);
     }
 }
 
@@ -114,16 +107,6 @@ fn set_waits_on(waits_on: Option<(u64, u64)>) {
     if let Some(own) = running::own() {
         *own.waits_on.lock().unwrap_or_else(PoisonError::into_inner) = waits_on;
     }
-}
-
-/// `pthread_cancel`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn dh_pthread_cancel(thread: u64) -> c_int {
-    let code = asks_its_node(entry::CANCEL, thread, 0);
-    if running::own().is_some_and(|own| own.id == thread && own.is_asynchronous.load(SeqCst)) {
-        point();
-    }
-    code
 }
 
 /// `pthread_testcancel`.

@@ -18,7 +18,8 @@
 //! | `sync` | locks, barriers, conditions, semaphores |
 //! | `threads` | starting threads, and waiting for them |
 //! | `thread` | what a thread has from its beginning to its end |
-//! | `running` | the threads of the program on this node, and calls about them |
+//! | `running` | the threads of the program on this node |
+//! | `calls` | calls about threads of any node |
 //! | `cancel` | cancellation of threads, and sleeping |
 //! | `scheduling` | how threads are scheduled, and their attributes |
 //! | `keys` | keys of values that each thread has |
@@ -45,6 +46,7 @@
 
 mod bounce;
 mod c11;
+mod calls;
 mod cancel;
 mod ending;
 mod entry;

@@ -17,14 +17,16 @@ use crate::failure::{cannot, fatal};
 use crate::scheduling;
 use crate::site;
 use crate::sync::{is_alone, key, must};
-use crate::threads::{Entry, begin, next_node, start};
+use crate::thread::Entry;
+use crate::threads::{begin, next_node, start};
 
 thread_local! {
     /// How often more than once this thread has locked a mutex.
     static AGAIN: RefCell<BTreeMap<u64, u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// `pthread_create`. Of its attributes count whether the thread is detached, and how it is scheduled.
+/// `pthread_create`. Of its attributes count whether the thread is detached, and how it is
+/// scheduled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_create(
     into: *mut u64,

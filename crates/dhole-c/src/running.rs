@@ -1,16 +1,13 @@
-//! The threads of the program that run on this node: of what the system calls them, whether they are
-//! to be cancelled, and what nodes have each other do with them.
-//!
-//! A call about a thread of another node goes to that node, as a thread that is started there.
+//! The threads of the program that run on this node: what the system calls them, and whether they
+//! are to be cancelled.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dhole::NodeId;
 use dhole::memory::threads::{self, ThreadId};
 
 /// A thread of the program on this node.
@@ -128,83 +125,9 @@ pub(crate) mod entry {
 /// The bits of an argument that are the number.
 pub(crate) const NUMBER: u64 = 0xffff << 48;
 
-/// Has the node of a thread do something with it, with a number; what it says. `None` where there
-/// is no such node.
-pub(crate) fn on_its_node(entry: u64, thread: u64, number: u16) -> Option<u64> {
-    let node = ThreadId(thread).node();
-    if threads::node() == Ok(node) {
-        return Some(serve_here(entry, thread, number));
+/// This thread ends, and is not cancelled any more.
+pub(crate) fn close() {
+    if let Some(own) = own() {
+        own.is_open.store(false, SeqCst);
     }
-    if node.index() >= threads::nodes().unwrap_or(0) {
-        return None;
-    }
-    let argument = thread & !NUMBER | u64::from(number) << 48;
-    let started = threads::start(NodeId::at(node.index()), entry, argument).ok()?;
-    threads::join(started).ok()
-}
-
-/// Does what another node wants done with a thread of this one.
-pub(crate) fn serve(entry: u64, argument: u64) -> Option<u64> {
-    if !(entry::FIRST..=entry::LAST).contains(&entry) {
-        return None;
-    }
-    let node = threads::node().map_or(0, |node| node.index() as u64);
-    let thread = argument & !NUMBER | node << 48;
-    Some(serve_here(entry, thread, (argument >> 48) as u16))
-}
-
-fn serve_here(entry: u64, thread: u64, number: u16) -> u64 {
-    use crate::{cancel, scheduling};
-    let code = match entry {
-        entry::CANCEL => cancel::cancel(thread),
-        entry::WAKE => cancel::wake(thread),
-        entry::KILL => kill(thread, c_int::from(number)),
-        entry::DETACH => detach(thread),
-        entry::SCHEDULING => return scheduling::of(thread),
-        entry::SCHEDULE => scheduling::set(thread, (number >> 8) as u8, number as u8),
-        entry::PRIORITY => scheduling::set_priority(thread, number as u8),
-        _ => libc::EINVAL,
-    };
-    code as u64
-}
-
-/// As [`on_its_node`], of what says an error number.
-pub(crate) fn asks_its_node(entry: u64, thread: u64, number: u16) -> c_int {
-    on_its_node(entry, thread, number).map_or(libc::ESRCH, |code| code as c_int)
-}
-
-fn kill(thread: u64, signal: c_int) -> c_int {
-    match find(thread) {
-        // SAFETY: the thread has not ended (`Found::Runs`).
-        Found::Runs(_all, running) => unsafe { libc::pthread_kill(running.system, signal) },
-        Found::Ended => 0,
-        Found::None => libc::ESRCH,
-    }
-}
-
-fn detach(thread: u64) -> c_int {
-    use dhole::memory::threads::ThreadError;
-    use dhole_protocol::memory::sync::ThreadRefusal;
-    // It is known from here on, if there is one.
-    drop(find(thread));
-    match threads::detach(ThreadId(thread)) {
-        Ok(()) => 0,
-        Err(ThreadError::Sync(ThreadRefusal::Detached(_))) => libc::EINVAL,
-        Err(_) => libc::ESRCH,
-    }
-}
-
-/// `pthread_kill`. The signal is handled as the thread's node does.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_kill(thread: u64, signal: c_int) -> c_int {
-    match u16::try_from(signal) {
-        Ok(number) => asks_its_node(entry::KILL, thread, number),
-        Err(_) => libc::EINVAL,
-    }
-}
-
-/// `pthread_detach`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_detach(thread: u64) -> c_int {
-    asks_its_node(entry::DETACH, thread, 0)
 }

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
 use crate::heap;
-use crate::running::{self, Found, asks_its_node, entry, on_its_node};
-use crate::threads::Entry;
+use crate::running::{self, Found};
+use crate::thread::Entry;
 
 /// What a thread begins with that has attributes: a block of shared memory, which the thread frees.
 #[repr(C)]
@@ -163,54 +163,6 @@ pub(crate) fn set_priority(thread: u64, priority: u8) -> c_int {
     match said as u16 {
         0 => set(thread, (said >> 16) as u8, priority),
         code => code.into(),
-    }
-}
-
-/// `pthread_getschedparam`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_getschedparam(
-    thread: u64,
-    policy: *mut c_int,
-    param: *mut libc::sched_param,
-) -> c_int {
-    let Some(said) = on_its_node(entry::SCHEDULING, thread, 0) else {
-        return libc::ESRCH;
-    };
-    let number = |place: u32| c_int::from((said >> (16 * place)) as u16);
-    if number(0) == 0 {
-        // SAFETY: the caller's, here and below as of the function in the C library.
-        unsafe {
-            policy.write(number(1));
-            (*param).sched_priority = number(2);
-        }
-    }
-    number(0)
-}
-
-/// `pthread_setschedparam`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dh_pthread_setschedparam(
-    thread: u64,
-    policy: c_int,
-    param: *const libc::sched_param,
-) -> c_int {
-    // SAFETY: as above.
-    let priority = unsafe { (*param).sched_priority };
-    match (u8::try_from(policy), u8::try_from(priority)) {
-        (Ok(policy), Ok(priority)) => {
-            let number = u16::from(policy) << 8 | u16::from(priority);
-            asks_its_node(entry::SCHEDULE, thread, number)
-        }
-        _ => libc::EINVAL,
-    }
-}
-
-/// `pthread_setschedprio`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dh_pthread_setschedprio(thread: u64, priority: c_int) -> c_int {
-    match u8::try_from(priority) {
-        Ok(priority) => asks_its_node(entry::PRIORITY, thread, priority.into()),
-        Err(_) => libc::EINVAL,
     }
 }
 

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::running::Runs;
-use crate::{cancel, exit, keys};
+use crate::running::{self, Runs};
+use crate::{exit, keys};
 
 /// Values of a thread by keys, each with the use of its key in which it was set.
 type Values = BTreeMap<c_uint, (u64, *mut c_void)>;
+
+/// What a thread of a program runs.
+pub(crate) type Entry = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 pub(crate) type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
 
@@ -36,7 +39,7 @@ pub(crate) fn run_thread(run: impl FnOnce() -> *mut c_void) -> *mut c_void {
             Err(other) => resume_unwind(other),
         },
     };
-    cancel::close();
+    running::close();
     for _ in 0..4 {
         let values = VALUES.take();
         for (key, (use_of, value)) in values {
@@ -58,7 +61,7 @@ pub(crate) fn run_thread(run: impl FnOnce() -> *mut c_void) -> *mut c_void {
 /// `pthread_exit`.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dh_pthread_exit(value: *mut c_void) -> ! {
-    cancel::close();
+    running::close();
     if IS_STARTED.get() {
         resume_unwind(Box::new(ThreadExit(value)));
     }

@@ -9,10 +9,8 @@ use dhole::{CallSite, NodeId, Worker};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::failure::{cannot, fatal, refused};
-use crate::{exit, running, scheduling, semaphore, stacks};
-
-/// What a thread of a program runs.
-pub(crate) type Entry = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+use crate::thread::Entry;
+use crate::{calls, exit, running, scheduling, semaphore, stacks};
 
 /// How many threads this node has started.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
@@ -22,7 +20,7 @@ static CREATED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
 
 /// Runs a thread that some node has started here, and returns its value.
 fn handler(entry: u64, argument: u64) -> u64 {
-    let said = exit::serve(entry, argument).or_else(|| running::serve(entry, argument));
+    let said = exit::serve(entry, argument).or_else(|| calls::serve(entry, argument));
     if let Some(said) = said {
         return said;
     }
@@ -98,7 +96,7 @@ pub(crate) fn begin(beginning: scheduling::Beginning) -> Result<ThreadId, Thread
     }
     if let (Ok(ThreadId(id)), true) = (&started, is_detached) {
         // No thread knows it yet that could wait for its end.
-        running::dh_pthread_detach(*id);
+        calls::dh_pthread_detach(*id);
     }
     started
 }

@@ -232,8 +232,8 @@ pub fn running() -> Result<usize, ThreadError> {
     Ok(Here::find()?.memory().sync.machine().running())
 }
 
-/// Whether a thread that was [started](start) on this node runs or is to begin, or has ended. `None`
-/// of one that is not known, or whose value another thread has taken.
+/// Whether a thread that was [started](start) on this node runs or is to begin, or has ended.
+/// `None` of one that is not known, or whose value another thread has taken.
 ///
 /// # Errors
 /// [`ThreadError::NoNode`]

@@ -1,7 +1,8 @@
 //! The names of the C library that become dhole's, and the linker's script.
 
-/// Names `x` that become `dh_x`, or those that are said, in the program's own object files: `main`, what allocates, what a
-/// program waits for, and calls of the system that take or give memory.
+/// Names `x` that become `dh_x`, or `dh_` and what is said, in the program's own object files:
+/// `main`, what allocates, what a program waits for, and calls of the system that take or give
+/// memory.
 const RENAMED: &str = "\
     main exit atexit fork \
     malloc calloc realloc free malloc_usable_size aligned_alloc memalign valloc pvalloc \
