@@ -153,8 +153,8 @@ impl Link<'_> {
     }
 
     /// A process that keeps the turn while it waits takes what is kept for the program, in the
-    /// program's place: whom it waits for may wait at that barrier. Whether something was kept: then
-    /// a lock may have come that the process waits for, of which nobody wakes it.
+    /// program's place: whom it waits for may wait at that barrier. Whether something was kept:
+    /// then a lock may have come that the process waits for, and no message follows that wakes it.
     pub(crate) fn take_held(&self, call: &mut MonitorCall<'_, State>) -> bool {
         let state = call.split().1;
         // In other waits its interval may not have ended.
