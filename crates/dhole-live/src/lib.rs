@@ -6,6 +6,7 @@
 //! | `processes` | [`Processes`]: this process has one node, and a port to the others |
 //! | `crowd` | whether other threads want the cores of those that wait |
 //! | `fibers` | threads for the processes that are started on a node during the run |
+//! | `processor` | the processor's clock |
 //! | `random` | a node's stream of random numbers |
 //!
 //! ```
@@ -28,6 +29,7 @@
 mod crowd;
 mod fibers;
 mod processes;
+mod processor;
 mod random;
 mod threads;
 

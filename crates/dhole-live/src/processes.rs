@@ -40,8 +40,10 @@ use dhole_node::{
 };
 use dhole_protocol::Message;
 use dhole_space::VisibleMemory;
+use rustix::time::ClockId;
 
 use crate::fibers::{Maker, Turn};
+use crate::processor::processor_ns;
 use crate::random::Random;
 
 use self::agree::Table;
@@ -357,6 +359,11 @@ impl Machine for Processes {
 
     fn counts_moments(&self) -> bool {
         false
+    }
+
+    fn processor(&self, _node: NodeId) -> Option<u64> {
+        // Threads that the program starts compute for the node too.
+        processor_ns(ClockId::ProcessCPUTime)
     }
 
     fn multiprocess(&self) -> Option<&dyn Multiprocess> {

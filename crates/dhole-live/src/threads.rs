@@ -14,9 +14,11 @@ use dhole_model::{NodeId, Notify};
 use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_node::{Fiber, Machine, Receivers, StartError, Woken};
 use dhole_protocol::Message;
+use rustix::time::ClockId;
 
 use crate::crowd::Crowd;
 use crate::fibers::{Maker, Turn};
+use crate::processor::processor_ns;
 use crate::random::Random;
 
 /// Looks of a worker that spins between two at the clock, which takes as long as some of them.
@@ -226,6 +228,10 @@ impl Machine for Threads {
 
     fn counts_moments(&self) -> bool {
         false
+    }
+
+    fn processor(&self, _node: NodeId) -> Option<u64> {
+        processor_ns(ClockId::ThreadCPUTime)
     }
 
     fn work(&self, _node: NodeId, _units: u64) {}

@@ -566,14 +566,17 @@ fn info(operation: &Operation, type_name: &Ident, private: &TokenStream) -> Toke
         writes,
         types,
         result,
+        guard,
         ..
     } = operation;
+    let guarded = guard.is_some();
     let full = format!("{type_name}::{name}");
     let signature = format!("{} -> {result}", quote!(#(#types),*));
     quote! {
         #private::OperationInfo {
             name: #full,
             writes: #writes,
+            guarded: #guarded,
             signature: #signature,
         }
     }

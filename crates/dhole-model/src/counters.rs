@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::PhaseTimes;
+
 /// The kinds of messages that nodes exchange.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -462,6 +464,8 @@ pub struct Counters {
     pub shared_bytes: u64,
     /// Bytes of the global space given to objects that this node allocated.
     pub allotted_bytes: u64,
+    /// How long the node spent on what.
+    pub phases: PhaseTimes,
     /// Sent messages by kind.
     pub by_kind: BTreeMap<MessageKind, KindCounters>,
     /// Sent messages of the protocols that the program brings, by the protocol's name. Together
@@ -533,6 +537,7 @@ impl Counters {
             (&mut since.computed_ns, earlier.computed_ns),
         ];
         pairs.into_iter().for_each(|(now, then)| *now -= then);
+        since.phases = self.phases.since(&earlier.phases);
         for (kind, then) in &earlier.by_kind {
             let now = since.by_kind.entry(*kind).or_default();
             now.messages -= then.messages;
@@ -601,6 +606,7 @@ impl Counters {
             interval_records_most,
             shared_bytes,
             allotted_bytes,
+            phases,
             by_kind,
             by_protocol,
             by_type,
@@ -650,6 +656,7 @@ impl Counters {
         self.interval_records_most = self.interval_records_most.max(*interval_records_most);
         self.shared_bytes += shared_bytes;
         self.allotted_bytes += allotted_bytes;
+        self.phases.add(phases);
         for (kind, theirs) in by_kind {
             let mine = self.by_kind.entry(*kind).or_default();
             mine.messages += theirs.messages;

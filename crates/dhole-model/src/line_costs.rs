@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::CallSite;
+use crate::{CallSite, NodeId};
 
 /// What a worker waited for at a line of the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -19,7 +19,17 @@ pub enum WaitCause {
     Lock,
     /// The other nodes, at a barrier or in a collective.
     Barrier,
-    /// An operation on an object, or a process.
+    /// Node 0, or the other nodes, at a `once`.
+    Once,
+    /// An operation that reads an object.
+    Read,
+    /// An operation that may write an object.
+    Write,
+    /// An operation with a guard: until the guard came true, or for the node that has the object.
+    Guard,
+    /// An operation that was started before.
+    Pending,
+    /// Another operation on an object, or a process.
     Operation,
     /// Ids for objects that are allocated, from node 0.
     Ids,
@@ -27,23 +37,33 @@ pub enum WaitCause {
 
 impl WaitCause {
     /// All of them.
-    pub const ALL: [WaitCause; 6] = [
+    pub const ALL: [WaitCause; 11] = [
         WaitCause::Object,
         WaitCause::Elements,
         WaitCause::Lock,
         WaitCause::Barrier,
+        WaitCause::Once,
+        WaitCause::Read,
+        WaitCause::Write,
+        WaitCause::Guard,
+        WaitCause::Pending,
         WaitCause::Operation,
         WaitCause::Ids,
     ];
 
-    /// What it is called in a report: misses of objects and of elements are both `miss`, and a wait
-    /// for ids is a wait for an `operation`.
+    /// What it is called in a report: misses of objects and of elements are both `miss`, a `once` is
+    /// a `barrier`, and a wait for ids is a wait for an `operation`.
     pub fn name(self) -> &'static str {
         match self {
             WaitCause::Object | WaitCause::Elements => "miss",
             WaitCause::Lock => "lock",
-            WaitCause::Barrier => "barrier",
-            WaitCause::Operation | WaitCause::Ids => "operation",
+            WaitCause::Barrier | WaitCause::Once => "barrier",
+            WaitCause::Read
+            | WaitCause::Write
+            | WaitCause::Guard
+            | WaitCause::Pending
+            | WaitCause::Operation
+            | WaitCause::Ids => "operation",
         }
     }
 
@@ -66,6 +86,8 @@ pub struct WaitCost {
     pub waits: u64,
     /// Objects, or ranges of elements, that were asked for.
     pub misses: u64,
+    /// Of those, objects that were to be written.
+    pub to_write: u64,
     /// Objects that were read in the memory of their last writer, for which no worker waited.
     pub one_sided_reads: u64,
     /// Objects that came along with those that were missed.
@@ -76,6 +98,8 @@ pub struct WaitCost {
     pub bytes: u64,
     /// How long the workers waited, in nanoseconds.
     pub waited_ns: u64,
+    /// How long the one-sided reads took, by those of them that were timed, in nanoseconds.
+    pub one_sided_ns: u64,
 }
 
 impl WaitCost {
@@ -84,15 +108,87 @@ impl WaitCost {
         let pairs = [
             (&mut self.waits, other.waits),
             (&mut self.misses, other.misses),
+            (&mut self.to_write, other.to_write),
             (&mut self.one_sided_reads, other.one_sided_reads),
             (&mut self.along, other.along),
             (&mut self.along_read, other.along_read),
             (&mut self.bytes, other.bytes),
             (&mut self.waited_ns, other.waited_ns),
+            (&mut self.one_sided_ns, other.one_sided_ns),
         ];
         pairs
             .into_iter()
             .for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+}
+
+impl WaitCost {
+    /// What came since these stood at `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &WaitCost) -> WaitCost {
+        WaitCost {
+            waits: self.waits.saturating_sub(earlier.waits),
+            misses: self.misses.saturating_sub(earlier.misses),
+            to_write: self.to_write.saturating_sub(earlier.to_write),
+            one_sided_reads: self.one_sided_reads.saturating_sub(earlier.one_sided_reads),
+            along: self.along.saturating_sub(earlier.along),
+            along_read: self.along_read.saturating_sub(earlier.along_read),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
+            one_sided_ns: self.one_sided_ns.saturating_sub(earlier.one_sided_ns),
+        }
+    }
+
+    /// How long the workers waited and read, in nanoseconds.
+    pub fn spent_ns(&self) -> u64 {
+        self.waited_ns.saturating_add(self.one_sided_ns)
+    }
+}
+
+/// How much the nodes had to do before they came to a barrier: since the end of the one before, in
+/// all that often as they passed it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Uneven {
+    /// The nodes that passed it.
+    pub nodes: u64,
+    /// The nanoseconds of all of them.
+    pub busy_ns: u64,
+    /// The node that had most to do, and its nanoseconds.
+    pub most: Option<(NodeId, u64)>,
+}
+
+impl Uneven {
+    /// Of one node, which had so much to do.
+    pub fn of(node: NodeId, busy_ns: u64) -> Uneven {
+        Uneven {
+            nodes: 1,
+            busy_ns,
+            most: Some((node, busy_ns)),
+        }
+    }
+
+    /// What one node had to do since it had `earlier` to do.
+    fn since(&self, earlier: &Uneven) -> Uneven {
+        let busy_ns = self.busy_ns.saturating_sub(earlier.busy_ns);
+        let node = self.most.map(|(node, _)| node);
+        node.map_or(*self, |node| Uneven::of(node, busy_ns))
+    }
+
+    /// Adds what other nodes had to do. Of two that had most, the first counts.
+    pub fn add(&mut self, other: &Uneven) {
+        self.nodes = self.nodes.saturating_add(other.nodes);
+        self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
+        let most = [self.most, other.most].into_iter().flatten();
+        self.most = most.max_by_key(|(node, ns)| (*ns, Reverse(*node)));
+    }
+
+    /// The node that had most to do, and how much more than the others had on average: 0.12 is 12%
+    /// more.
+    pub fn ahead(&self) -> Option<(NodeId, f64)> {
+        let (node, most_ns) = self.most?;
+        let others = self.nodes.saturating_sub(1);
+        let usual = self.busy_ns.saturating_sub(most_ns) as f64 / others as f64;
+        (others > 0 && usual > 0.0).then(|| (node, most_ns as f64 / usual - 1.0))
     }
 }
 
@@ -104,7 +200,8 @@ pub struct LineCost {
     /// What was waited for.
     pub cause: WaitCause,
     /// The type of the objects, or of an array's elements; where objects of several types are asked
-    /// for at once, that of the first. Empty where no object was waited for, or a page.
+    /// for at once, that of the first. Of an operation on an object, its name after that of the
+    /// object's type. Empty where nothing of the kind was waited for, or a page.
     pub type_name: String,
     /// Whether objects of the type have references to single objects that they do not own.
     pub refers: bool,
@@ -112,6 +209,8 @@ pub struct LineCost {
     pub allocated_at: Option<CallSite>,
     /// What that came to.
     pub cost: WaitCost,
+    /// What the nodes had to do before, where they waited for each other.
+    pub uneven: Uneven,
 }
 
 impl LineCost {
@@ -124,7 +223,7 @@ impl LineCost {
 /// at which no worker waits is not among them.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct LineCosts {
-    /// The lines at which the workers waited longest, the worst first: at most
+    /// The lines at which the workers waited, or read, longest, the worst first: at most
     /// [`MOST_LINES`](LineCosts::MOST_LINES).
     pub lines: Vec<LineCost>,
     /// What all other lines came to together, where there were more.
@@ -144,6 +243,7 @@ impl LineCosts {
                 match lines.get_mut(&line.key()) {
                     Some(known) => {
                         known.cost.add(&line.cost);
+                        known.uneven.add(&line.uneven);
                         known.allocated_at = known.allocated_at.or(line.allocated_at);
                     }
                     None => drop(lines.insert(line.key(), line.clone())),
@@ -155,11 +255,34 @@ impl LineCosts {
         }
         let mut lines: Vec<LineCost> = lines.into_values().collect();
         // Lines of the same cost stay in the order of the program.
-        lines.sort_by_key(|line| Reverse((line.cost.waited_ns, line.cost.misses)));
+        lines.sort_by_key(|line| Reverse((line.cost.spent_ns(), line.cost.misses)));
         for line in lines.drain(lines.len().min(Self::MOST_LINES)..) {
             left_out.entry(line.cause).or_default().add(&line.cost);
         }
         LineCosts { lines, left_out }
+    }
+
+    /// What the lines cost one node since they had cost it what `earlier` says.
+    #[must_use]
+    pub fn since(&self, earlier: &LineCosts) -> LineCosts {
+        let before: BTreeMap<_, _> = earlier
+            .lines
+            .iter()
+            .map(|line| (line.key(), line))
+            .collect();
+        let mut since = self.clone();
+        for line in &mut since.lines {
+            if let Some(before) = before.get(&line.key()).copied() {
+                line.cost = line.cost.since(&before.cost);
+                line.uneven = line.uneven.since(&before.uneven);
+            }
+        }
+        for (cause, before) in &earlier.left_out {
+            if let Some(cost) = since.left_out.get_mut(cause) {
+                *cost = cost.since(before);
+            }
+        }
+        since
     }
 
     /// What waiting for one kind of thing came to, at all lines: misses of objects and of elements
@@ -200,12 +323,15 @@ mod tests {
             cost: WaitCost {
                 waits: 1,
                 misses: 2,
+                to_write: 1,
                 one_sided_reads: 3,
                 along: 4,
                 along_read: 1,
                 bytes: 10,
                 waited_ns,
+                one_sided_ns: 0,
             },
+            uneven: Uneven::default(),
         }
     }
 
@@ -235,11 +361,13 @@ mod tests {
         let expected = WaitCost {
             waits,
             misses,
+            to_write: 2,
             one_sided_reads: 6,
             along: 8,
             along_read: 2,
             bytes,
             waited_ns,
+            one_sided_ns: 0,
         };
         assert_eq!((worst.cost, worst.allocated_at), (expected, Some(made)));
         assert_eq!(merged.total_of("miss").waited_ns, 71);

@@ -12,6 +12,7 @@ use dhole_protocol::{Event, Freed, ProtocolError, Unread};
 use crate::ended::Ended;
 use crate::error::{AccessError, Error};
 use crate::node::State;
+use crate::waits::Awaited;
 use crate::worker::{Failure, Link, Worker};
 
 /// A shared object and the worker with which to go on from it: `r.at(w)`.
@@ -38,7 +39,7 @@ impl<'id> Access<'id> for Worker<'id> {
         let unread = self.locate(miss)?;
         let called = self.shared(miss.site, |link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
-            Ok(unread) => link.miss(call, miss, unread).map(Ok),
+            Ok(unread) => link.miss(call, miss, unread, false).map(Ok),
         });
         self.accessed(miss, called)
     }
@@ -61,7 +62,7 @@ impl<'id> Access<'id> for Worker<'id> {
                     Ok(unread) => unread,
                     Err(clash) => return Ok(Err(clash)),
                 };
-                link.miss(call, miss, unread)?;
+                link.miss(call, miss, unread, true)?;
             }
             let (mut heap, state) = call.split();
             let event = match heap.see_bytes_of(oid) {
@@ -72,7 +73,7 @@ impl<'id> Access<'id> for Worker<'id> {
                 }
             };
             if call.split().1.protocol.waits_to_write(oid) {
-                link.awaits(miss);
+                link.awaits(Awaited::object(miss, true));
                 link.and_wait(call, event)?;
                 let heap = call.split().0;
                 return match heap.is_writable(oid) {
@@ -491,6 +492,7 @@ impl Link<'_> {
         call: &mut MonitorCall<'_, State>,
         miss: &Miss,
         missed: Unread,
+        to_write: bool,
     ) -> Result<(), Box<Failure>> {
         // Where a one-sided read takes a round trip too, a message is better if more comes with it.
         let charged = self.machine.charges_reads();
@@ -499,7 +501,7 @@ impl Link<'_> {
         if !by_message && self.read_there(call, miss, &missed)? {
             return Ok(());
         }
-        self.awaits(miss);
+        self.awaits(Awaited::object(miss, to_write));
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
         if !charged {

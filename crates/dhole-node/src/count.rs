@@ -3,6 +3,7 @@ use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
 use crate::measured::Measured;
+use crate::phases::PhaseClock;
 use crate::waits::Waits;
 
 /// How many bytes a message is counted with.
@@ -34,6 +35,8 @@ pub(crate) struct Counting {
     by_type: FxHashMap<usize, (&'static str, TypeCounters)>,
     /// Where the program waited.
     pub waits: Waits,
+    /// What the worker spends its time on.
+    pub phases: PhaseClock,
     /// The part of the program that is measured.
     pub measured: Measured,
     /// How many bytes messages have.
@@ -48,6 +51,7 @@ impl Default for Counting {
             by_member: [KindCounters::default(); MAX_MEMBERS],
             by_type: FxHashMap::default(),
             waits: Waits::default(),
+            phases: PhaseClock::default(),
             measured: Measured::default(),
             sizes: MessageSizes::SENT,
         }
@@ -110,6 +114,7 @@ impl Counting {
     pub fn counters(&self, shared_bytes: u64) -> Counters {
         let mut counters = self.all.clone();
         counters.shared_bytes = shared_bytes;
+        counters.phases = self.phases.times(self.waits.one_sided_ns());
         for (kind, of_kind) in MessageKind::ALL.into_iter().zip(self.by_kind) {
             if of_kind.messages > 0 {
                 counters.by_kind.insert(kind, of_kind);

@@ -21,6 +21,7 @@ use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{Fiber, LostNode, Machine, StartError};
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
+use crate::phases::ReadTimer;
 use crate::run_handshake;
 use crate::run_handshake::Brings;
 use crate::settings::Settings;
@@ -132,12 +133,13 @@ pub fn run_nodes(
     let domains = settings.annex.as_ref().map(|_| domain::count(&leaders));
     let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
     let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
-    let refused = match machine.multiprocess() {
+    let refused: Vec<String> = match machine.multiprocess() {
         _ if !reads_there => Vec::new(),
         Some(multiprocess) => multiprocess.publish(&cluster),
         None if cluster.publish() => Vec::new(),
         None => vec![NO_TABLES.to_owned()],
     };
+    let one_sided = reads_there && refused.is_empty();
     let here = machine.multiprocess().map_or(nodes, |_| 1);
     let all: Vec<Annexed<'_>> = (first..first + here)
         .zip(annexes?)
@@ -198,6 +200,7 @@ pub fn run_nodes(
             out: RefCell::new(Outbox::default()),
             dropped: Rc::default(),
             awaited: Cell::default(),
+            one_sided: ReadTimer::default(),
             counts_moments: machine.counts_moments(),
             suspect_after: patience,
             fiber,
@@ -231,8 +234,9 @@ pub fn run_nodes(
         });
         let result = lent.unwrap_or_else(|twice| panic!("{id} is started once: {twice}"));
         put(&results[seat], Some(result));
-        put(&clocks[seat], machine.now(id));
-        node.has_computed(machine.computed(id));
+        let now_ns = machine.now(id);
+        put(&clocks[seat], now_ns);
+        node.has_ended(now_ns, machine.computed(id));
         fiber
     })?;
 
@@ -261,12 +265,17 @@ pub fn run_nodes(
         }
         return Ok(Outcome {
             domains,
+            one_sided,
             ..outcome?
         });
     }
     let (results, lost) = left(settings, &all, results)?;
     let outcome = Outcome::of(first_value(results)?, ends, lost, true);
-    Ok(Outcome { domains, ..outcome })
+    Ok(Outcome {
+        domains,
+        one_sided,
+        ..outcome
+    })
 }
 
 /// The domain of the node of this process.
@@ -378,6 +387,7 @@ fn run_node(
     program: &Program<'_>,
     failures: &AtomicUsize,
 ) -> Result<NodeId, Failure> {
+    worker.link.begins_program();
     worker.link.machine.leave(worker.node());
     let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
     let ended = match (ended, worker.link.annex) {

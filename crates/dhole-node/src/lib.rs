@@ -79,6 +79,7 @@ mod optimisations;
 mod outcome;
 mod paged;
 mod payload_check;
+mod phases;
 mod process_error;
 mod protocol_choice;
 mod race;

@@ -204,6 +204,12 @@ pub trait Machine: Sync {
         0
     }
 
+    /// Nanoseconds of processor time of the thread that calls, or of its process, where nodes can be
+    /// without a processor. It is a system call.
+    fn processor(&self, _node: NodeId) -> Option<u64> {
+        None
+    }
+
     /// Bytes of pages for shared objects for which a node has memory, if that is limited.
     fn memory_bytes(&self) -> Option<u64> {
         None

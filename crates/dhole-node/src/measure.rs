@@ -53,7 +53,9 @@ impl Worker<'_> {
             began.waited_ns = now.waited_ns;
             began.barrier_waited_ns = now.barrier_waited_ns;
             began.computed_ns = now.computed_ns;
-            state.counting.measured = Measured::Since(at, began);
+            began.phases = now.phases;
+            let costs = state.counting.waits.costs(state.id);
+            state.counting.measured = Measured::Since(at, Box::new((*began, costs)));
         });
         Ok(())
     }
@@ -68,8 +70,13 @@ impl Worker<'_> {
         let site = CallSite::caller();
         self.counting(|state, now, at| {
             if let Measured::Since(from, began) = std::mem::take(&mut state.counting.measured) {
-                let (counters, ns) = (now.since(&began), [from, at.max(from)]);
-                state.counting.measured = Measured::Whole(Box::new(Part { counters, ns }));
+                let (counters, costs) = *began;
+                let part = Part {
+                    counters: now.since(&counters),
+                    costs: state.counting.waits.costs(state.id).since(&costs),
+                    ns: [from, at.max(from)],
+                };
+                state.counting.measured = Measured::Whole(Box::new(part));
             }
         });
         self.arrive(false, site)
@@ -85,6 +92,7 @@ impl Worker<'_> {
         let (heap, state) = guard.split();
         let mut now = state.counters(heap.store_bytes());
         now.computed_ns = computed_ns;
+        now.phases.whole_ns = at;
         now.allotted_bytes = heap.allotted_bytes();
         f(state, &now, at);
         drop(guard);
@@ -93,9 +101,13 @@ impl Worker<'_> {
 }
 
 impl Node {
-    /// The program has computed for so many nanoseconds here.
-    pub(crate) fn has_computed(&self, ns: u64) {
-        self.monitor.lock().split().1.counting.all.computed_ns = ns;
+    /// The program is over here at this time of the node's clock, and has computed for so many
+    /// nanoseconds.
+    pub(crate) fn has_ended(&self, now_ns: u64, computed_ns: u64) {
+        let mut guard = self.monitor.lock();
+        let counting = &mut guard.split().1.counting;
+        counting.all.computed_ns = computed_ns;
+        counting.phases.whole(now_ns);
     }
 
     /// What this node did in the part of the program that was measured, if it came to its end.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dhole_model::{Counters, MessageKind};
+use dhole_model::{Counters, LineCosts, MessageKind};
 use serde::{Deserialize, Serialize};
 
 /// The part of a program that is measured, as a node counts it.
@@ -15,8 +15,9 @@ pub(crate) enum Measured {
     /// message that the node sent for it. What it sends after that belongs to what follows, be it
     /// that its worker has not heard yet that all have arrived.
     Behind(Option<Box<Counters>>),
-    /// It began at this time on the node's clock, when the counters stood like this.
-    Since(u64, Box<Counters>),
+    /// It began at this time on the node's clock, when the counters stood like this, and the lines
+    /// had cost that.
+    Since(u64, Box<(Counters, LineCosts)>),
     /// It is over, and came to this.
     Whole(Box<Part>),
 }
@@ -25,6 +26,8 @@ pub(crate) enum Measured {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub counters: Counters,
+    /// What the lines of the program cost.
+    pub costs: LineCosts,
     /// When it began and ended on the node's clock, which began with the run.
     pub ns: [u64; 2],
 }
@@ -64,6 +67,7 @@ mod tests {
     fn what_is_measured_lasts_from_the_first_that_began_to_the_last_that_ended() {
         let part = |ns| Part {
             counters: Counters::default(),
+            costs: LineCosts::default(),
             ns,
         };
         let parts = [part([10, 30]), part([25, 60])];

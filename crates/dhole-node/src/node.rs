@@ -185,7 +185,7 @@ impl Node {
         let (mut heap, state) = guard.split();
         state.note_reads(&mut heap);
         state.graphs.report(&mut state.counting.waits);
-        state.counting.waits.costs()
+        state.counting.waits.costs(self.id)
     }
 
     /// What the program should be told.

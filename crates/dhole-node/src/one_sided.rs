@@ -36,6 +36,10 @@ impl Link<'_> {
         if !self.machine.sees(self.node.id, of) {
             return Ok(false);
         }
+        let began_ns = self
+            .one_sided
+            .times()
+            .then(|| self.machine.now(self.node.id));
         for _ in 0..ATTEMPTS {
             self.passes(call, of, oid);
             let (heap, state) = call.split();
@@ -51,7 +55,7 @@ impl Link<'_> {
             }
             self.passes(call, of, oid);
             if call.split().0.still_there(&object) {
-                return self.takes_there(call, miss, &object);
+                return self.takes_there(call, miss, &object, began_ns);
             }
         }
         Ok(false)
@@ -72,6 +76,7 @@ impl Link<'_> {
         call: &mut MonitorCall<'_, State>,
         miss: &Miss,
         object: &PublishedObject,
+        began_ns: Option<u64>,
     ) -> Result<bool, Box<Failure>> {
         let mut taken = None;
         let learns = self.machine.charges_reads();
@@ -83,6 +88,7 @@ impl Link<'_> {
         let Some(bytes) = taken else {
             return Ok(false);
         };
+        let took_ns = began_ns.map(|began| self.machine.now(self.node.id).saturating_sub(began));
         let State {
             counting,
             last_call,
@@ -92,7 +98,7 @@ impl Link<'_> {
         let awaited = Awaited::from(miss);
         counting
             .waits
-            .read_there(awaited, last_call.site(), bytes, allocated_at);
+            .read_there(awaited, last_call.site(), (bytes, took_ns), allocated_at);
         self.within_memory(call)?;
         Ok(true)
     }

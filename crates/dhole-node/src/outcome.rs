@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use dhole_model::{Counters, LineCosts, NodeId};
+use dhole_model::{Counters, LineCosts, NodeId, WaitCost};
 use serde::{Deserialize, Serialize};
 
 use crate::by_time;
@@ -32,12 +32,16 @@ pub struct Outcome<R> {
     pub races: Vec<RaceReport>,
     /// What the lines of the program cost, on all nodes of which the counters are known.
     pub costs: LineCosts,
+    /// What they cost where the program measured, if all nodes did to the end.
+    pub measured_costs: Option<LineCosts>,
     /// What the program should be told, its races among it.
     pub warnings: Vec<String>,
     /// The nodes that the run went on without, in the order in which they were lost.
     pub lost: Vec<LostNode>,
     /// How many domains of raw memory there were; none without raw memory.
     pub domains: Option<usize>,
+    /// Whether nodes could read objects in the memory of others.
+    pub one_sided: bool,
 }
 
 impl Outcome<NodeId> {
@@ -56,14 +60,18 @@ impl Outcome<NodeId> {
             value,
             lost,
             domains: None,
+            one_sided: false,
             measured_time: parts
                 .as_ref()
                 .and_then(|parts| took(parts.iter().copied(), one_clock)),
+            measured_costs: parts
+                .as_ref()
+                .map(|parts| costs(parts.iter().map(|part| &part.costs))),
             measured: parts.map(|parts| parts.iter().map(|part| part.counters.clone()).collect()),
             elapsed: Duration::from_nanos(elapsed),
             warnings: warnings(&ends, &races),
             races,
-            costs: LineCosts::merged(ends.iter().map(|end| &end.costs)),
+            costs: costs(ends.iter().map(|end| &end.costs)),
             counters: ends.into_iter().map(|end| end.counters).collect(),
         }
     }
@@ -80,9 +88,11 @@ impl<R> Outcome<R> {
             elapsed: self.elapsed,
             races: self.races,
             costs: self.costs,
+            measured_costs: self.measured_costs,
             warnings: self.warnings,
             lost: self.lost,
             domains: self.domains,
+            one_sided: self.one_sided,
         }
     }
 }
@@ -96,6 +106,13 @@ pub(crate) struct End {
     pub races: Vec<RaceReport>,
     pub warnings: Vec<String>,
     pub costs: LineCosts,
+}
+
+/// What the lines cost on all nodes. Where no node waited, the line cost nothing.
+fn costs<'a>(of_nodes: impl Iterator<Item = &'a LineCosts>) -> LineCosts {
+    let mut costs = LineCosts::merged(of_nodes);
+    costs.lines.retain(|line| line.cost != WaitCost::default());
+    costs
 }
 
 /// What the program should be told.

@@ -1,11 +1,12 @@
 //! Rounds of barriers: the worker arrives, and hears what other nodes say.
 
 use dhole_heap::MonitorCall;
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, WaitCause};
 use dhole_protocol::{BarrierRound, Event, ProtocolError};
 
 use crate::node::State;
 use crate::step::Step;
+use crate::waits::Awaited;
 use crate::worker::{Failure, Link};
 
 impl State {
@@ -43,6 +44,7 @@ impl Link<'_> {
         site: CallSite,
     ) -> Result<(), Box<Failure>> {
         self.flush_before(call, Some(&Event::Arrive { once: false, site }))?;
+        self.awaits(Awaited::by(WaitCause::Barrier));
         call.split().1.membership.cut()?;
         self.acts(call, |state, step| state.arrive(site, step))?;
         self.outcome(call)?;

@@ -3,14 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dhole_heap::Share;
-use dhole_model::{CallSite, WaitCause};
+use dhole_model::CallSite;
 use dhole_protocol::objects::Rendezvous;
 use dhole_protocol::{AbortReason, Event};
 
 use crate::error::{Error, Result};
 use crate::fingerprint::fingerprint;
 use crate::sync_error::SyncError;
-use crate::waits::Awaited;
 use crate::worker::{Make, Worker};
 
 fn bad_value(site: CallSite, what: &str) -> Error {
@@ -100,7 +99,6 @@ impl<'id> Worker<'id> {
             return self.meet_those_left(Rendezvous::Barrier, site);
         }
         let called = self.exclusive(site, |link, call| {
-            link.awaits(Awaited::by(WaitCause::Barrier));
             match once {
                 true => drop(link.and_wait(call, Event::Arrive { once, site })?),
                 false => link.arrive(call, site)?,

@@ -2,11 +2,14 @@
 //! nowhere else.
 
 use std::any::TypeId;
+use std::collections::hash_map::Entry;
 
 use dhole_heap::{ArrayMiss, Miss, ReferenceForm, TypeInfo, TypeRef};
-use dhole_model::{CallSite, LineCost, LineCosts, Oid, WaitCause, WaitCost};
+use dhole_model::{CallSite, LineCost, LineCosts, NodeId, Oid, Phase, Uneven, WaitCause, WaitCost};
 use dhole_protocol::Event;
 use rustc_hash::FxHashMap;
+
+use crate::phases::{SampledReads, phase_of};
 
 /// What a worker waits for next.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +17,10 @@ pub(crate) struct Awaited {
     cause: WaitCause,
     /// The object or array that is missed, or the first of them, and its type.
     missed: Option<(Oid, TypeRef)>,
+    /// The operation that is waited for.
+    operation: &'static str,
+    /// Whether what is missed is to be written.
+    to_write: bool,
 }
 
 impl Default for Awaited {
@@ -26,8 +33,8 @@ impl Default for Awaited {
 impl From<&Miss> for Awaited {
     fn from(miss: &Miss) -> Awaited {
         Awaited {
-            cause: WaitCause::Object,
             missed: Some((miss.oid, miss.ty)),
+            ..Awaited::by(WaitCause::Object)
         }
     }
 }
@@ -35,8 +42,8 @@ impl From<&Miss> for Awaited {
 impl From<&ArrayMiss> for Awaited {
     fn from(miss: &ArrayMiss) -> Awaited {
         Awaited {
-            cause: WaitCause::Elements,
             missed: Some((miss.elements.array, miss.ty)),
+            ..Awaited::by(WaitCause::Elements)
         }
     }
 }
@@ -46,6 +53,24 @@ impl Awaited {
         Awaited {
             cause,
             missed: None,
+            operation: "",
+            to_write: false,
+        }
+    }
+
+    /// An operation of this name.
+    pub const fn operation(cause: WaitCause, operation: &'static str) -> Awaited {
+        Awaited {
+            operation,
+            ..Awaited::by(cause)
+        }
+    }
+
+    /// An object that is missed, and is to be written or read.
+    pub fn object(miss: &Miss, to_write: bool) -> Awaited {
+        Awaited {
+            to_write,
+            ..Awaited::from(miss)
         }
     }
 
@@ -64,6 +89,7 @@ impl Awaited {
             | Event::Leave { .. }
             | Event::WaitOn { .. }
             | Event::Notify { .. } => WaitCause::Lock,
+            Event::Arrive { once: true, .. } => WaitCause::Once,
             Event::Arrive { .. }
             | Event::ArriveToCollect { .. }
             | Event::Collective(_)
@@ -74,6 +100,16 @@ impl Awaited {
             _ => WaitCause::Operation,
         };
         Some(Awaited::by(cause))
+    }
+
+    /// The phase of the wait.
+    pub fn phase(self) -> Phase {
+        phase_of(self.cause)
+    }
+
+    /// Whether all nodes come to where it is waited for.
+    pub fn is_for_all(self) -> bool {
+        self.phase() == Phase::Barrier
     }
 }
 
@@ -89,9 +125,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// What is waited for.
-    pub fn cause(&self) -> WaitCause {
-        self.awaited.cause
+    /// The phase that it is.
+    pub fn phase(&self) -> Phase {
+        self.awaited.phase()
     }
 }
 
@@ -103,6 +139,7 @@ pub(crate) struct Key {
     column: u32,
     cause: WaitCause,
     ty: Option<TypeId>,
+    operation: usize,
 }
 
 impl Key {
@@ -113,6 +150,7 @@ impl Key {
             column: site.column,
             cause: awaited.cause,
             ty: awaited.missed.map(|(_, ty)| ty.id()),
+            operation: awaited.operation.as_ptr().addr(),
         }
     }
 }
@@ -122,6 +160,9 @@ struct Line {
     awaited: Awaited,
     allocated_at: Option<CallSite>,
     cost: WaitCost,
+    one_sided: SampledReads,
+    /// How long the node was busy before, where all nodes come to the line.
+    busy_ns: u64,
 }
 
 /// The waits of a node's workers, by line. Where several processes of the node wait at once, bytes
@@ -130,6 +171,8 @@ struct Line {
 pub(crate) struct Waits {
     lines: FxHashMap<Key, Line>,
     left_out: FxHashMap<WaitCause, WaitCost>,
+    /// One-sided reads at all lines.
+    one_sided: SampledReads,
     /// Misses that are counted at some line.
     misses: u64,
     /// Bytes of shared data that have come.
@@ -171,6 +214,7 @@ impl Waits {
         let cost = WaitCost {
             waits: 1,
             misses: waiting.misses,
+            to_write: if awaited.to_write { waiting.misses } else { 0 },
             bytes: self.bytes - waiting.bytes,
             waited_ns: now_ns.saturating_sub(waiting.began_ns),
             ..WaitCost::default()
@@ -178,12 +222,20 @@ impl Waits {
         self.costs_at(site, awaited, cost, allocated_at);
     }
 
-    /// An object was read in the memory of its last writer, for which nobody waited.
+    /// The worker comes to where all nodes come, and was busy for so long before.
+    pub fn arrives(&mut self, awaited: Awaited, site: CallSite, busy_ns: u64) {
+        if let Some(line) = self.costs_at(site, awaited, WaitCost::default(), |_| None) {
+            line.busy_ns += busy_ns;
+        }
+    }
+
+    /// An object was read in the memory of its last writer, for which nobody waited. It took so
+    /// long, if it was timed.
     pub fn read_there(
         &mut self,
         awaited: Awaited,
         site: CallSite,
-        bytes: usize,
+        (bytes, took_ns): (usize, Option<u64>),
         allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
     ) {
         let cost = WaitCost {
@@ -191,7 +243,15 @@ impl Waits {
             bytes: bytes as u64,
             ..WaitCost::default()
         };
-        self.costs_at(site, awaited, cost, allocated_at);
+        self.one_sided.add(took_ns);
+        if let Some(line) = self.costs_at(site, awaited, cost, allocated_at) {
+            line.one_sided.add(took_ns);
+        }
+    }
+
+    /// How long the one-sided reads of all lines took, by those that were timed.
+    pub fn one_sided_ns(&self) -> u64 {
+        self.one_sided.ns(&self.one_sided)
     }
 
     /// Objects came along with those that were missed at a line where the worker waited.
@@ -205,35 +265,49 @@ impl Waits {
         awaited: Awaited,
         cost: WaitCost,
         allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
-    ) {
-        let key = Key::new(site, awaited);
-        if let Some(line) = self.lines.get_mut(&key) {
-            return line.cost.add(&cost);
-        }
-        if self.lines.len() >= LineCosts::MOST_LINES {
-            return self.left_out.entry(awaited.cause).or_default().add(&cost);
-        }
-        let allocated_at = awaited.missed.and_then(|(oid, _)| allocated_at(oid));
-        let line = Line {
-            site,
-            awaited,
-            allocated_at,
-            cost,
+    ) -> Option<&mut Line> {
+        let has_room = self.lines.len() < LineCosts::MOST_LINES;
+        let line = match self.lines.entry(Key::new(site, awaited)) {
+            Entry::Occupied(line) => line.into_mut(),
+            Entry::Vacant(_) if !has_room => {
+                if cost != WaitCost::default() {
+                    self.left_out.entry(awaited.cause).or_default().add(&cost);
+                }
+                return None;
+            }
+            Entry::Vacant(place) => place.insert(Line {
+                site,
+                awaited,
+                allocated_at: awaited.missed.and_then(|(oid, _)| allocated_at(oid)),
+                cost: WaitCost::default(),
+                one_sided: SampledReads::default(),
+                busy_ns: 0,
+            }),
         };
-        self.lines.insert(key, line);
+        line.cost.add(&cost);
+        Some(line)
     }
 
-    /// What the lines cost, for a report.
-    pub fn costs(&self) -> LineCosts {
+    /// What the lines cost on this node, for a report.
+    pub fn costs(&self, node: NodeId) -> LineCosts {
         let lines = self.lines.values().map(|line| {
             let missed = line.awaited.missed.map(|(_, ty)| ty.info());
             LineCost {
                 site: line.site,
                 cause: line.awaited.cause,
-                type_name: missed.map_or_else(String::new, |info| info.name.to_owned()),
+                type_name: missed
+                    .map_or(line.awaited.operation, |info| info.name)
+                    .to_owned(),
                 refers: missed.is_some_and(refers),
                 allocated_at: line.allocated_at,
-                cost: line.cost,
+                cost: WaitCost {
+                    one_sided_ns: line.one_sided.ns(&self.one_sided),
+                    ..line.cost
+                },
+                uneven: match line.awaited.is_for_all() {
+                    true => Uneven::of(node, line.busy_ns),
+                    false => Uneven::default(),
+                },
             }
         });
         let left_out = self.left_out.iter();
@@ -269,6 +343,8 @@ mod tests {
     const NODE: Awaited = Awaited {
         cause: WaitCause::Object,
         missed: Some((Oid(5), TypeRef::of::<Option<Ref<u64>>>())),
+        operation: "",
+        to_write: false,
     };
 
     #[test]
@@ -286,7 +362,7 @@ mod tests {
         waits.came(1000);
         let waiting = waits.begins(Awaited::by(WaitCause::Lock), site(3), 3, 9);
         waits.ends(&waiting, 10, |_| unreachable!("nothing was missed"));
-        let costs = waits.costs();
+        let costs = waits.costs(NodeId(0));
         let [worst, lock] = &costs.lines[..] else {
             panic!("{costs:?}");
         };
@@ -316,7 +392,7 @@ mod tests {
             let waiting = waits.begins(Awaited::default(), site(line), 0, 0);
             waits.ends(&waiting, 5, |_| None);
         }
-        let costs = waits.costs();
+        let costs = waits.costs(NodeId(0));
         assert_eq!(costs.lines.len(), LineCosts::MOST_LINES);
         let left_out = costs.left_out[&WaitCause::Operation];
         assert_eq!((left_out.waits, left_out.waited_ns), (10, 50));

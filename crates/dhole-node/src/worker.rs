@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use dhole_heap::{MonitorCall, OnThread, Token};
-use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, WaitCause};
+use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, Phase};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
@@ -11,6 +11,7 @@ use crate::ended::Ended;
 use crate::holding::{Dropped, Holding};
 use crate::machine::{Fiber, Machine, Receivers, Woken};
 use crate::node::{Node, State};
+use crate::phases::ReadTimer;
 use crate::spawn::Children;
 use crate::step::Step;
 use crate::sync_error::{OutOfMemory, SyncError};
@@ -40,6 +41,8 @@ pub(crate) struct Link<'id> {
     pub dropped: Dropped,
     /// What its next wait is for.
     pub awaited: Cell<Awaited>,
+    /// Which of its one-sided reads are timed.
+    pub one_sided: ReadTimer,
     /// Whether the [machine counts moments](Machine::counts_moments).
     pub counts_moments: bool,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
@@ -338,6 +341,9 @@ impl<'id> Link<'id> {
     /// waited.
     pub(crate) fn outcome(&self, call: &mut MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
         let awaited = self.awaited.take();
+        if awaited.is_for_all() {
+            self.comes_to_all(call, awaited);
+        }
         let outcome = match outcome(call) {
             None => call
                 .split()
@@ -452,9 +458,48 @@ impl<'id> Link<'id> {
         } = call.split().1;
         let now_ns = self.machine.waited(self.node.id);
         let misses = counting.all.misses;
+        counting.phases.waits(awaited.phase(), now_ns);
         counting
             .waits
             .begins(awaited, last_call.site(), misses, now_ns)
+    }
+
+    /// The worker comes to where all nodes come. Where it need not wait it goes on at once.
+    fn comes_to_all(&self, call: &mut MonitorCall<'_, State>, awaited: Awaited) {
+        let id = self.node.id;
+        let now_ns = self.machine.now(id);
+        let State {
+            counting,
+            last_call,
+            ..
+        } = call.split().1;
+        let busy_ns = counting.phases.arrives(now_ns);
+        counting.phases.departs(now_ns);
+        if self.node.nodes > 1 {
+            counting.waits.arrives(awaited, last_call.site(), busy_ns);
+        }
+        self.looks_at_processor(call, now_ns);
+    }
+
+    /// The program begins: the first look at the processor's clock.
+    pub(crate) fn begins_program(&self) {
+        let id = self.node.id;
+        if let Some(processor_ns) = self.machine.processor(id) {
+            let now_ns = self.machine.now(id);
+            let mut guard = self.node.monitor.lock();
+            let phases = &mut guard.split().1.counting.phases;
+            phases.looks(self.fiber, now_ns, processor_ns);
+        }
+    }
+
+    /// Compares the time for which the worker did not wait with the processor's.
+    pub(crate) fn looks_at_processor(&self, call: &mut MonitorCall<'_, State>, now_ns: u64) {
+        let phases = &mut call.split().1.counting.phases;
+        if phases.may_look(now_ns)
+            && let Some(processor_ns) = self.machine.processor(self.node.id)
+        {
+            phases.looks(self.fiber, now_ns, processor_ns);
+        }
     }
 
     fn wait(
@@ -471,6 +516,9 @@ impl<'id> Link<'id> {
         let mut patience = self.suspect_after;
         let outcome = loop {
             if self.let_others(call)? {
+                // The others had phases of their own.
+                let now = self.machine.waited(id);
+                call.split().1.counting.phases.waits(waiting.phase(), now);
                 if let Some(outcome) = outcome(call) {
                     break outcome;
                 }
@@ -506,11 +554,15 @@ impl<'id> Link<'id> {
         };
         let now = self.machine.waited(id);
         let counting = &mut call.split().1.counting;
+        counting.phases.ends(now);
         let waited_ns = now.saturating_sub(began);
         counting.all.waited_ns += waited_ns;
-        match waiting.cause() {
-            WaitCause::Lock => counting.all.lock_waited_ns += waited_ns,
-            WaitCause::Barrier => counting.all.barrier_waited_ns += waited_ns,
+        match waiting.phase() {
+            Phase::Lock => counting.all.lock_waited_ns += waited_ns,
+            Phase::Barrier => {
+                counting.all.barrier_waited_ns += waited_ns;
+                counting.phases.departs(self.machine.now(id));
+            }
             _ => {}
         }
         let allocated_at = |oid| self.node.cluster.allocated_at(oid);

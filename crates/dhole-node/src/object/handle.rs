@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::panic::Location;
 
 use dhole_heap::{Share, Tag};
-use dhole_model::{CallSite, NodeId, ObjectId};
+use dhole_model::{CallSite, NodeId, ObjectId, WaitCause};
 use dhole_protocol::objects::{ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -135,7 +135,12 @@ impl<T: ObjectType> Object<T> {
 }
 
 fn named(object: ObjectId, name: &'static str, site: CallSite) -> Wanted {
-    Wanted { object, name, site }
+    Wanted {
+        object,
+        name,
+        site,
+        cause: WaitCause::Operation,
+    }
 }
 
 /// What is wrong with a place, in a cluster of so many nodes.

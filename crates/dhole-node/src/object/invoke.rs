@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use dhole_heap::{MonitorCall, Tag};
-use dhole_model::{CallSite, ObjectId};
+use dhole_model::{CallSite, ObjectId, WaitCause};
 use dhole_protocol::Event;
 use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::kind::{self, Malformed, ObjectType};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::object_error::ObjectError;
+use crate::waits::Awaited;
 use crate::worker::{Failure, Link, Worker};
 
 /// What the worker wants of which object, and where in the program.
@@ -23,6 +24,8 @@ pub(crate) struct Wanted {
     pub object: ObjectId,
     pub name: &'static str,
     pub site: CallSite,
+    /// What a wait for it is counted as.
+    pub cause: WaitCause,
 }
 
 /// An operation that is called.
@@ -47,10 +50,16 @@ impl<T: ObjectType> Asked<T> {
     }
 
     fn wanted(&self) -> Wanted {
+        let info = &T::OPERATIONS[usize::from(self.operation)];
         Wanted {
             object: self.object,
-            name: T::OPERATIONS[usize::from(self.operation)].name,
+            name: info.name,
             site: self.site,
+            cause: match info {
+                _ if info.guarded => WaitCause::Guard,
+                _ if self.writes => WaitCause::Write,
+                _ => WaitCause::Read,
+            },
         }
     }
 }
@@ -375,6 +384,7 @@ impl Link<'_> {
             state.here.arguments = arguments;
             stepped
         });
+        self.awaits(Awaited::operation(wanted.cause, wanted.name));
         match number {
             Some(number) => self.over_of(call, number, made),
             None => made.map(|()| Over::Finished(Box::new(Err(Refusal::Unknown)))),

@@ -50,6 +50,8 @@ pub struct OperationInfo {
     pub name: &'static str,
     /// Whether it takes `&mut self`.
     pub writes: bool,
+    /// Whether it has a guard.
+    pub guarded: bool,
     /// Its arguments and its result, as the program spells them.
     pub signature: &'static str,
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use dhole_heap::{self as heap, Tag};
-use dhole_model::{CallSite, ObjectId};
+use dhole_model::{CallSite, ObjectId, WaitCause};
 use dhole_protocol::objects::{Call, CallId, CallRef, MOST_CALLS, ObjectsEvent, Refusal};
 use dhole_protocol::{Operation, WaitingFor};
 use serde::Serialize;
@@ -17,6 +17,7 @@ use super::kind::{self, ObjectType, OperationInfo};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::object_error::ObjectError;
+use crate::waits::Awaited;
 use crate::worker::{Failure, Link, Worker};
 
 /// Arguments of so many bytes may go with those of other calls whatever these have.
@@ -300,6 +301,7 @@ impl Link<'_> {
         }
         protocol.awaits(wanted.awaits(), wanted.site);
         here.awaited = Some(number);
+        self.awaits(Awaited::operation(WaitCause::Pending, wanted.name));
         let waited = self.outcome(call);
         call.split().1.here.awaited = None;
         waited.map(drop)
@@ -344,6 +346,7 @@ impl StartedAs {
             object: self.object,
             name: self.operation.name,
             site: self.site.into(),
+            cause: WaitCause::Pending,
         }
     }
 }
@@ -355,6 +358,7 @@ impl Wanted {
             object: Operation::NO_OBJECT,
             name: "waiting",
             site,
+            cause: WaitCause::Operation,
         }
     }
 

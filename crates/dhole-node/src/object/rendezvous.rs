@@ -62,6 +62,7 @@ impl<'id> Worker<'id> {
                 Rendezvous::End => "the end of the run",
             },
             site,
+            cause: WaitCause::Operation,
         };
         let called = self.exclusive(site, |link, call| {
             link.settle_started(call)?;
@@ -72,7 +73,10 @@ impl<'id> Worker<'id> {
                 site,
                 value,
             };
-            link.awaits(Awaited::by(WaitCause::Barrier));
+            link.awaits(Awaited::by(match place {
+                Rendezvous::Once => WaitCause::Once,
+                Rendezvous::Barrier | Rendezvous::End => WaitCause::Barrier,
+            }));
             let outcome = link.operate(call, wanted, event)?;
             link.learn(call)?;
             if place != Rendezvous::End {

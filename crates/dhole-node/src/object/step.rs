@@ -538,7 +538,10 @@ impl State {
     pub(crate) fn report_unseen(&mut self) {
         self.here.forget_abandoned();
         for (wanted, refusal) in std::mem::take(&mut self.here.unseen) {
-            let (Wanted { object, name, site }, node) = (wanted, self.id);
+            let Wanted {
+                object, name, site, ..
+            } = wanted;
+            let node = self.id;
             self.warn(format!(
                 "{name} of {object}, started on {node} at {site}, failed: {refusal}"
             ));

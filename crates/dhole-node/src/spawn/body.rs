@@ -35,6 +35,17 @@ pub(crate) fn run_processes(
 
 impl Worker<'_> {
     fn run_process(&mut self, start: &Start) {
+        let link = &self.link;
+        let now_ns = link.machine.waited(link.node.id);
+        // The process that let this one begin may wait.
+        link.node
+            .monitor
+            .lock()
+            .split()
+            .1
+            .counting
+            .phases
+            .ends(now_ns);
         let outcome = self.outcome_of(start);
         let ended = ObjectsEvent::Ended {
             by: start.by,

@@ -98,6 +98,8 @@ impl Link<'_> {
         state.scheduler.park(me, parked);
         let (machine, id) = (self.machine, self.node.id);
         call.give_turn(|| machine.hand_over(id, me, to));
+        let now_ns = machine.waited(id);
+        call.split().1.counting.phases.ends(now_ns);
     }
 
     /// This fiber has the turn again.

@@ -38,6 +38,7 @@ impl ObjectType for Counter {
                 name,
                 writes: true,
                 started: false,
+                guarded: false,
                 signature: "",
             }
         }

@@ -1,0 +1,180 @@
+use serde::{Deserialize, Serialize};
+
+/// What a node's worker spends its time on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The program computes, or the runtime works for it without waiting.
+    Computing,
+    /// It waits for objects or elements of arrays that another node sends.
+    Miss,
+    /// It reads objects in the memory of other nodes.
+    OneSided,
+    /// It waits for a lock, a read-write lock, a semaphore or a condition.
+    Lock,
+    /// It waits for the other nodes, at a barrier or in a collective.
+    Barrier,
+    /// It waits for an operation on an object, for a process, or for ids.
+    Operation,
+}
+
+impl Phase {
+    /// All of them, in the order in which a report names them.
+    pub const ALL: [Phase; 6] = [
+        Phase::Computing,
+        Phase::Miss,
+        Phase::OneSided,
+        Phase::Lock,
+        Phase::Barrier,
+        Phase::Operation,
+    ];
+
+    /// The phase in a report: what the share of it is said to be.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Computing => "computed",
+            Phase::Miss => "misses",
+            Phase::OneSided => "one-sided reads",
+            Phase::Lock => "locks",
+            Phase::Barrier => "barriers",
+            Phase::Operation => "operations",
+        }
+    }
+}
+
+/// How long a node spent in each [`Phase`], in nanoseconds of its clock: virtual ones in a
+/// simulation. The time of one-sided reads is an estimate from a sample of them. In a sum over
+/// nodes each of these is the sum of the nodes' times.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct PhaseTimes {
+    /// From the beginning to the end of the program on the node.
+    pub whole_ns: u64,
+    /// Of those, [`Phase::Miss`].
+    pub miss_ns: u64,
+    /// [`Phase::OneSided`].
+    pub one_sided_ns: u64,
+    /// [`Phase::Lock`].
+    pub lock_ns: u64,
+    /// [`Phase::Barrier`].
+    pub barrier_ns: u64,
+    /// [`Phase::Operation`].
+    pub operation_ns: u64,
+    /// A part of the time in which the program did not wait: as much of it as was compared with the
+    /// processor's time. None in a simulation.
+    pub compared_ns: u64,
+    /// The processor's time in that part. Where it is well below [`compared_ns`], other programs or
+    /// other nodes had the node's processor.
+    ///
+    /// [`compared_ns`]: PhaseTimes::compared_ns
+    pub processor_ns: u64,
+}
+
+impl PhaseTimes {
+    /// How long the node was in a phase. It computed for what is left of the whole.
+    pub fn of(&self, phase: Phase) -> u64 {
+        match phase {
+            Phase::Computing => self.whole_ns.saturating_sub(self.apart_ns()),
+            Phase::Miss => self.miss_ns,
+            Phase::OneSided => self.one_sided_ns,
+            Phase::Lock => self.lock_ns,
+            Phase::Barrier => self.barrier_ns,
+            Phase::Operation => self.operation_ns,
+        }
+    }
+
+    /// All phases but computing.
+    fn apart_ns(&self) -> u64 {
+        let waits = [self.lock_ns, self.barrier_ns, self.operation_ns];
+        let sum = waits.into_iter().fold(self.miss_ns, u64::saturating_add);
+        sum.saturating_add(self.one_sided_ns)
+    }
+
+    /// The time of a phase that ends a wait.
+    ///
+    /// # Panics
+    /// For [`Phase::Computing`], which is what is left.
+    pub fn of_mut(&mut self, phase: Phase) -> &mut u64 {
+        match phase {
+            Phase::Computing => panic!("a node computes for what is left of its time"),
+            Phase::Miss => &mut self.miss_ns,
+            Phase::OneSided => &mut self.one_sided_ns,
+            Phase::Lock => &mut self.lock_ns,
+            Phase::Barrier => &mut self.barrier_ns,
+            Phase::Operation => &mut self.operation_ns,
+        }
+    }
+
+    /// The part of its computing for which the node had a processor, between 0 and 1, where that
+    /// is known.
+    pub fn processor_share(&self) -> Option<f64> {
+        let share = self.processor_ns as f64 / self.compared_ns as f64;
+        (self.compared_ns > 0).then_some(share)
+    }
+
+    /// Adds the times of another node.
+    pub fn add(&mut self, other: &PhaseTimes) {
+        self.each(other, u64::saturating_add);
+    }
+
+    /// The times since these stood at `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &PhaseTimes) -> PhaseTimes {
+        let mut since = *self;
+        // The estimate of one-sided reads may have become less.
+        since.each(earlier, u64::saturating_sub);
+        since
+    }
+
+    fn each(&mut self, other: &PhaseTimes, f: fn(u64, u64) -> u64) {
+        let PhaseTimes {
+            whole_ns,
+            miss_ns,
+            one_sided_ns,
+            lock_ns,
+            barrier_ns,
+            operation_ns,
+            compared_ns,
+            processor_ns,
+        } = other;
+        let pairs = [
+            (&mut self.whole_ns, whole_ns),
+            (&mut self.miss_ns, miss_ns),
+            (&mut self.one_sided_ns, one_sided_ns),
+            (&mut self.lock_ns, lock_ns),
+            (&mut self.barrier_ns, barrier_ns),
+            (&mut self.operation_ns, operation_ns),
+            (&mut self.compared_ns, compared_ns),
+            (&mut self.processor_ns, processor_ns),
+        ];
+        pairs
+            .into_iter()
+            .for_each(|(mine, theirs)| *mine = f(*mine, *theirs));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_computes_for_what_is_left_of_its_time() {
+        let one = PhaseTimes {
+            whole_ns: 100,
+            miss_ns: 10,
+            one_sided_ns: 5,
+            lock_ns: 3,
+            barrier_ns: 20,
+            operation_ns: 2,
+            compared_ns: 50,
+            processor_ns: 25,
+        };
+        let sum: u64 = Phase::ALL.iter().map(|phase| one.of(*phase)).sum();
+        assert_eq!((one.of(Phase::Computing), sum), (60, 100));
+        assert_eq!(one.processor_share(), Some(0.5));
+        let mut two = one;
+        two.add(&one);
+        assert_eq!(two.of(Phase::Computing), 120);
+        assert_eq!(two.since(&one), one);
+        assert_eq!(PhaseTimes::default().processor_share(), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! The clock of phases: the one place where it is noted what a node's worker spends its time on.
+
+use std::cell::Cell;
+
+use dhole_model::{Phase, PhaseTimes, WaitCause};
+
+use crate::machine::Fiber;
+
+/// The phase to which a wait belongs.
+pub(crate) fn phase_of(cause: WaitCause) -> Phase {
+    match cause.name() {
+        "miss" => Phase::Miss,
+        "lock" => Phase::Lock,
+        "barrier" => Phase::Barrier,
+        _ => Phase::Operation,
+    }
+}
+
+/// The phases of one node. Whichever of its processes has the turn is the worker whose phase it is.
+///
+/// A wait begins and ends its phase by the clock of [`Machine::waited`]; the time in which the
+/// worker did not wait is what is left of the whole. A hit and a miss that does not wait are not
+/// noted. At barriers the node's clock and the processor's are looked at too.
+///
+/// [`Machine::waited`]: crate::machine::Machine::waited
+#[derive(Default)]
+pub(crate) struct PhaseClock {
+    /// What the worker waits for, if it does.
+    waits: Option<Phase>,
+    /// Since when, by the clock of waits.
+    since_ns: u64,
+    times: PhaseTimes,
+    /// When the last barrier was over, by the node's clock.
+    barrier_over_ns: u64,
+    /// The last look at the processor's clock.
+    looked: Option<Look>,
+}
+
+/// A look at the clocks.
+#[derive(Clone, Copy)]
+struct Look {
+    /// The clock of a process's thread is its own.
+    by: Fiber,
+    now_ns: u64,
+    processor_ns: u64,
+    /// How long the worker had waited before.
+    waited_ns: u64,
+}
+
+impl PhaseClock {
+    /// The worker waits from now on, or goes on with what it did when it gave its turn away.
+    pub fn waits(&mut self, phase: Phase, waits_ns: u64) {
+        self.ends(waits_ns);
+        self.waits = Some(phase);
+        self.since_ns = waits_ns;
+    }
+
+    /// The worker waits no longer.
+    pub fn ends(&mut self, waits_ns: u64) {
+        if let Some(phase) = self.waits.take() {
+            *self.times.of_mut(phase) += waits_ns.saturating_sub(self.since_ns);
+        }
+    }
+
+    /// The worker has come to a barrier: for how long it was busy since the last one.
+    pub fn arrives(&mut self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.barrier_over_ns)
+    }
+
+    /// A barrier is over.
+    pub fn departs(&mut self, now_ns: u64) {
+        self.barrier_over_ns = now_ns;
+    }
+
+    /// Whether so much time has gone by that a look at the processor's clock costs little of it.
+    pub fn may_look(&self, now_ns: u64) -> bool {
+        let since = |look: Look| now_ns.saturating_sub(look.now_ns);
+        self.looked.is_none_or(|look| since(look) >= LEAST_LOOK_NS)
+    }
+
+    /// The processor's clock stands so: how much of the time for which the worker did not wait it
+    /// had a processor. Where waiting took the processor too, that part is not known and counts for
+    /// computing: the node is not said to lack a processor that it may have had.
+    pub fn looks(&mut self, by: Fiber, now_ns: u64, processor_ns: u64) {
+        let waited_ns = self.waited_ns();
+        let look = Look {
+            by,
+            now_ns,
+            processor_ns,
+            waited_ns,
+        };
+        let Some(last) = self.looked.replace(look).filter(|last| last.by == by) else {
+            return;
+        };
+        let waited = waited_ns.saturating_sub(last.waited_ns);
+        let busy = now_ns.saturating_sub(last.now_ns).saturating_sub(waited);
+        let processor = processor_ns.saturating_sub(last.processor_ns);
+        self.times.compared_ns += busy;
+        self.times.processor_ns += busy.min(processor);
+    }
+
+    fn waited_ns(&self) -> u64 {
+        let waits = [Phase::Miss, Phase::Lock, Phase::Barrier, Phase::Operation];
+        waits.iter().map(|phase| self.times.of(*phase)).sum()
+    }
+
+    /// The program is over on this node.
+    pub fn whole(&mut self, whole_ns: u64) {
+        self.times.whole_ns = whole_ns;
+    }
+
+    /// The times so far, of which one-sided reads took so many nanoseconds.
+    pub fn times(&self, one_sided_ns: u64) -> PhaseTimes {
+        PhaseTimes {
+            one_sided_ns,
+            ..self.times
+        }
+    }
+}
+
+/// The processor's clock is a system call: it is not looked at more often.
+const LEAST_LOOK_NS: u64 = 100_000;
+
+/// One-sided reads, of which a sample is timed.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct SampledReads {
+    reads: u64,
+    /// Those that were timed, and their time.
+    timed: u64,
+    timed_ns: u64,
+    /// Those that took very much longer than the others: another program had the processor, or the
+    /// system made a page. They stand for themselves alone.
+    slow: u64,
+    slow_ns: u64,
+}
+
+/// One read in so many is timed.
+const SAMPLED: u32 = 16;
+
+/// Chooses the one-sided reads of a worker that are timed.
+#[derive(Default)]
+pub(crate) struct ReadTimer(Cell<u32>);
+
+impl ReadTimer {
+    /// A read may begin: whether it is to be timed. So is the first.
+    pub fn times(&self) -> bool {
+        let before = self.0.get();
+        self.0.set(before.wrapping_add(1));
+        before.is_multiple_of(SAMPLED)
+    }
+}
+
+/// A read that takes so many times as long as the usual one is a slow one.
+const SLOW: u64 = 32;
+
+impl SampledReads {
+    /// Another one, which took so long, if it was timed.
+    pub fn add(&mut self, took_ns: Option<u64>) {
+        self.reads += 1;
+        let Some(ns) = took_ns else {
+            return;
+        };
+        let times = |ns: u64, most: u64| ns > SLOW.saturating_mul(most.max(1));
+        if self.timed > 0 && times(ns.saturating_mul(self.timed), self.timed_ns) {
+            self.slow += 1;
+            self.slow_ns += ns;
+            return;
+        }
+        if times(self.timed_ns, ns.saturating_mul(self.timed)) {
+            self.slow += std::mem::take(&mut self.timed);
+            self.slow_ns += std::mem::take(&mut self.timed_ns);
+        }
+        self.timed += 1;
+        self.timed_ns += ns;
+    }
+
+    /// How long all of them took, by those that were timed; by `usual` where none was.
+    pub fn ns(&self, usual: &SampledReads) -> u64 {
+        let by = if self.timed > 0 { self } else { usual };
+        let others = u128::from(self.reads - self.slow);
+        let ns = others * u128::from(by.timed_ns) / u128::from(by.timed.max(1));
+        self.slow_ns
+            .saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_that_of_the_process_that_has_the_turn() {
+        let mut clock = PhaseClock::default();
+        clock.waits(Phase::Barrier, 10);
+        // Another process begins, and waits too.
+        clock.ends(15);
+        clock.waits(Phase::Miss, 40);
+        clock.ends(42);
+        // It is over: the first waits again.
+        clock.waits(Phase::Barrier, 50);
+        clock.ends(57);
+        clock.ends(99);
+        clock.whole(100);
+        let times = clock.times(8);
+        assert_eq!((times.barrier_ns, times.miss_ns), (12, 2));
+        assert_eq!(times.of(Phase::Computing), 100 - 12 - 2 - 8);
+    }
+
+    #[test]
+    fn what_others_had_of_the_processor_is_missing_in_the_time_compared() {
+        let mut clock = PhaseClock::default();
+        let (one, other) = (Fiber::PROGRAM, Fiber(1));
+        clock.looks(one, 0, 1_000);
+        assert!(!clock.may_look(99_999) && clock.may_look(100_000));
+        // It waits for 40 of 100, computes for the rest, and has the processor for half of that.
+        clock.waits(Phase::Lock, 0);
+        clock.ends(40_000);
+        clock.looks(one, 100_000, 31_000);
+        let times = clock.times(0);
+        assert_eq!((times.compared_ns, times.processor_ns), (60_000, 30_000));
+        // A wait that spins takes the processor too.
+        clock.looks(one, 200_000, 500_000);
+        assert_eq!(clock.times(0).processor_ns, 130_000);
+        // The clock of another thread tells nothing.
+        clock.looks(other, 300_000, 7);
+        assert_eq!(clock.times(0).compared_ns, 160_000);
+    }
+
+    #[test]
+    fn a_barrier_knows_how_long_the_node_was_busy_before() {
+        let mut clock = PhaseClock::default();
+        assert_eq!(clock.arrives(30), 30);
+        clock.departs(50);
+        assert_eq!(clock.arrives(57), 7);
+    }
+
+    #[test]
+    fn a_sample_stands_for_all_and_a_slow_read_for_itself() {
+        let usual = SampledReads::default();
+        let mut reads = SampledReads::default();
+        reads.add(Some(50_000));
+        for read in 0..63 {
+            reads.add((read % 16 == 0).then_some(100));
+        }
+        assert_eq!(reads.ns(&usual), 50_000 + 63 * 100);
+        reads.add(Some(1_000_000));
+        assert_eq!(reads.ns(&usual), 1_050_000 + 63 * 100);
+        let mut unseen = SampledReads::default();
+        unseen.add(None);
+        assert_eq!((unseen.ns(&reads), unseen.ns(&usual)), (100, 0));
+    }
+}
