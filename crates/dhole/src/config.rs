@@ -433,7 +433,9 @@ fn report(
         warnings,
         lost,
         costs,
+        measured_costs,
         domains,
+        one_sided,
     } = outcome;
     let report = Report {
         node: machine
@@ -449,6 +451,8 @@ fn report(
         measured_time,
         simulated,
         costs,
+        measured_costs,
+        one_sided,
         races,
         warnings,
         lost,
@@ -462,7 +466,7 @@ fn report(
 /// Writes the report to standard error, as the command asks with `--report`.
 fn write_report(report: &Report, form: ReportForm) -> Result<(), RunError> {
     let text = match form {
-        ReportForm::Text => report.to_string(),
+        ReportForm::Text => report.lines().to_string(),
         ReportForm::Json => report.json() + "\n",
     };
     let written = std::io::stderr().write_all(text.as_bytes());

@@ -80,8 +80,10 @@
 //! what a `main` that returns it prints, says the same as its `Display`.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod config;
 mod cost_report;
+mod counters_table;
 mod defaults;
 mod job_queue;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
@@ -90,8 +92,12 @@ pub mod net;
 mod process;
 pub mod protocol;
 mod report;
+mod screen;
+mod words;
 
 pub use config::{Config, run};
+pub use cost_report::Lines;
+pub use counters_table::CountersTable;
 pub use defaults::{Defaults, ReportForm};
 pub use dhole_heap::{
     Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow,
@@ -101,8 +107,9 @@ pub use dhole_heap::{
 pub use dhole_macros::object;
 pub use dhole_model::{
     Barriers, CallSite, Coherence, Counters, Detector, KindCounters, LineCost, LineCosts,
-    MAX_NODES, MessageKind, MissingFeature, NodeId, ObjectCounters, ObjectId, Oid, Placement,
-    TypeCounters, UnknownBarriers, UnknownCoherence, UnknownDetector, WaitCause, WaitCost,
+    MAX_NODES, MessageKind, MissingFeature, NodeId, ObjectCounters, ObjectId, Oid, Phase,
+    PhaseTimes, Placement, TypeCounters, Uneven, UnknownBarriers, UnknownCoherence,
+    UnknownDetector, WaitCause, WaitCost,
 };
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
@@ -118,6 +125,7 @@ pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy,
 pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
+pub use screen::Screen;
 
 #[cfg(doctest)]
 mod refused;

@@ -49,8 +49,12 @@ pub struct Report {
     /// The measures that only a simulation has.
     pub simulated: Option<Simulated>,
     /// What the lines of the program cost by waiting, on all nodes of which the report has the
-    /// counters; `println!("{}", run.report)` shows the worst.
+    /// counters; `println!("{}", run.report.lines())` shows the worst.
     pub costs: LineCosts,
+    /// The same of the measured part of the program, if there is one.
+    pub measured_costs: Option<LineCosts>,
+    /// Whether nodes could read objects in the memory of others, without a message.
+    pub one_sided: bool,
     /// The first few races that each node found, in the order of the objects.
     pub races: Vec<RaceReport>,
     /// Warnings for the author of the program: locks dropped unreleased, races.

@@ -105,7 +105,8 @@ fn one_manager_takes_more_messages_where_another_node_allocates() {
             let json = format!("\"memory_domains\":3,\"memory_managers\":\"{managers}\"");
             assert!(run.report.json().contains(&json), "{}", run.report.json());
             let line = format!("raw memory: 3 domains, managers {managers}; ");
-            assert!(run.report.to_string().contains(&line), "{}", run.report);
+            let lines = run.report.lines().to_string();
+            assert!(lines.contains(&line), "{lines}");
         }
         for transport in ["tcp", "shm"] {
             let all = run_in(3, transport, "node", managers.name());

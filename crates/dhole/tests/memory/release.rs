@@ -259,7 +259,7 @@ fn what_a_node_writes_alone_takes_no_message_more() {
         "{json}"
     );
     let run = released(2).run(program).expect("a run");
-    let said = run.report.to_string();
+    let said = run.report.lines().to_string();
     let line = "raw memory: 2 domains, managers allocator, release consistency; 0 read faults, \
                 1 write fault, 1 minipage fetched, 1 flush\n";
     assert!(said.contains(line), "{said}");

@@ -33,7 +33,7 @@ fn program(w: &mut Worker<'_>) -> Result<u64> {
         let numbers = w.alloc_range(10, |i| i as u64);
         Ok((next, numbers, w.alloc_array_with(100, |i| i as f64)))
     })?;
-    let sums = w.once(|w| Ok(w.alloc([0_u32; 2])))?;
+    let sums = w.once(|w| Ok(w.alloc([0_u32; 2])))?; // made to be written
     let lock = Lock::numbered(0);
     let mut sum = 0;
     if w.node().index() == 1 {
@@ -187,7 +187,7 @@ fn what_is_read_one_sided_again_is_not_to_be_pushed() {
 #[test]
 fn a_report_shows_the_worst_lines_first_with_advice() {
     let report = report(2);
-    let text = report.to_string();
+    let text = report.lines().to_string();
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[0].starts_with("2 nodes over sim, protocol lazy, "),
@@ -210,7 +210,11 @@ fn a_report_shows_the_worst_lines_first_with_advice() {
         line_of("walked")
     );
     assert!(text.contains(&walked), "{text}");
-    let written = format!("at {file}:{}: copies were made invalid", line_of("written"));
+    let written = format!(
+        "of `[u32; 2]` to write it, allocated at {file}:{}, at {file}:{}: let the node write it",
+        line_of("made to be written"),
+        line_of("written")
+    );
     assert!(text.contains(&written), "{text}");
     let borrowed = format!("at {file}:{}: a round brings many", line_of("borrowed"));
     assert!(

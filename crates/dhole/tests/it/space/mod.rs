@@ -1,5 +1,6 @@
 //! The facade on threads and simulated: families, freeing, races, failures, time.
 
+mod advice;
 mod arrays;
 mod cost_report;
 mod failures;

@@ -1,0 +1,337 @@
+//! What a line of the program did, why it cost what it cost, and what may help: as far as is known.
+
+use std::fmt::{self, Display};
+
+use dhole_model::{CallSite, LineCost, TypeCounters, WaitCause, WaitCost};
+
+use crate::Report;
+use crate::words::{Count, Counted, Took, ns, short};
+
+/// Where a round brings fewer objects than this on average, naming more of them at once pays.
+const FEW_OBJECTS: u64 = 16;
+/// The same of bytes of an array.
+const FEW_BYTES: u64 = 4096;
+/// A node had more to do than the others where it had this part more.
+const UNEVEN: f64 = 0.03;
+
+impl Report {
+    /// One sentence that says what a line of the program did, how often, and how its program may
+    /// do with less of it.
+    pub fn advice(&self, line: &LineCost) -> String {
+        let WaitCost { waits, misses, .. } = line.cost;
+        let (kind, at) = (kind(line), At(line));
+        let came = Beside(&line.cost);
+        let rounds = Counted(waits, "round", "s");
+        let of_each = of_each(line);
+        match line.cause {
+            WaitCause::Object if waits == 0 => format!("{}{at}", Reads(&line.cost, &kind)),
+            WaitCause::Object if line.type_name.is_empty() => format!(
+                "{} of pages{at}: allocate in one `alloc_range` what is read together",
+                Counted(waits, "fetch", "es")
+            ),
+            WaitCause::Object if line.cost.to_write > misses / 2 => format!(
+                "{} of `{kind}` to write it{came}{at}: let the node write it that wrote it last, \
+                 or give each node an object of its own and add them up at the end",
+                Counted(misses, "fetch", "es"),
+            ),
+            WaitCause::Object if misses / 2 < waits => format!(
+                "{} one by one of `{kind}`{came}{at}: {}",
+                Counted(misses, "fetch", "es"),
+                self.again(line)
+                    .unwrap_or_else(|| self.together(line, &kind))
+            ),
+            WaitCause::Object => format!(
+                "{} of `{kind}`{came} in {rounds}{at}: {}",
+                Counted(misses, "fetch", "es"),
+                self.again(line).unwrap_or_else(|| self.rounds(line))
+            ),
+            WaitCause::Elements => format!(
+                "{rounds} for elements of an array of `{kind}`{at}: {}",
+                self.again(line).unwrap_or_else(|| self.longer(line))
+            ),
+            WaitCause::Lock => format!(
+                "{of_each} for a lock{at}: hold it for less, take one for each part of the data, \
+                 or add values up with `w.all_reduce` or an object with operations"
+            ),
+            WaitCause::Barrier => {
+                let cure = match Evenness::of(line) {
+                    Evenness::Ahead | Evenness::FarAhead => {
+                        "divide the work evenly by what it costs, or hand it out with a `JobQueue`"
+                    }
+                    Evenness::InTurns => {
+                        "do more between two barriers, so that it evens out, or hand the work out \
+                         with a `JobQueue`"
+                    }
+                    Evenness::Even => "meet less often, with more work between",
+                };
+                let why = why_uneven(line);
+                format!("{of_each} for the other nodes{at}, for {why}: {cure}")
+            }
+            WaitCause::Once => {
+                let why = why_once(line);
+                format!(
+                    "{of_each} at a `once`{at}, for {why}: let each node make its own part and \
+                     meet at a barrier, or do less there"
+                )
+            }
+            WaitCause::Ids => format!(
+                "{of_each} for ids of new objects{at}: allocate many at once \
+                 (`w.alloc_range(..)`)"
+            ),
+            WaitCause::Read | WaitCause::Write | WaitCause::Guard if is_queue(line) => format!(
+                "{of_each} for the queue of jobs (`{kind}`){at}: take several at once with \
+                 `work_guided`, or make the jobs longer"
+            ),
+            WaitCause::Read => format!(
+                "{of_each} for `{kind}`, which reads{at}: make an object `replicated()` that is \
+                 read much more than written, or read it on the node that has it"
+            ),
+            WaitCause::Write => format!(
+                "{of_each} for `{kind}`, which writes{at}: start it (`start_..`) and wait for its \
+                 `Pending` later, or add up on each node and call it once"
+            ),
+            WaitCause::Guard => format!(
+                "{of_each} for `{kind}`, which has a guard{at}: until the guard comes true there \
+                 is nothing to do, so let what makes it true come earlier"
+            ),
+            WaitCause::Pending => format!(
+                "{of_each} for `{kind}`, which was started before{at}: do more between its start \
+                 and `wait`"
+            ),
+            WaitCause::Operation => format!("{of_each} for another node or a process{at}"),
+        }
+    }
+
+    /// What to do where objects are fetched one by one.
+    fn together(&self, line: &LineCost, kind: &str) -> String {
+        // What was sent along and read shows that the program follows references.
+        let follows = line.refers && line.cost.along_read > 0;
+        match (follows, self.one_sided) {
+            (true, true) => {
+                format!("read along its references, so hold what is read together as `Own<{kind}>`")
+            }
+            (true, false) => format!(
+                "read along its references, so fetch them with `w.prefetch_reachable(..)` from \
+                 where the walk begins, or hold what is read together as `Own<{kind}>`"
+            ),
+            // A fetch costs no more than what `prefetch` would do for it.
+            (false, true) => "keep what is read together in an array and borrow a range, or let \
+                              the writer come to a barrier before: then it is read one-sided"
+                .to_owned(),
+            (false, false) => "name in one `w.prefetch(..)` what is read next, or keep it in an \
+                               array and borrow a range"
+                .to_owned(),
+        }
+    }
+
+    /// What to do where a round brings several objects.
+    fn rounds(&self, line: &LineCost) -> String {
+        let per_round = line.cost.misses / line.cost.waits.max(1);
+        let few = line.cost.waits > self.nodes as u64 && per_round < FEW_OBJECTS;
+        if few && !self.one_sided {
+            return format!(
+                "{per_round} a round are few, so name more of them in one `w.prefetch(..)`, which \
+                 asks each node once"
+            );
+        }
+        let many = match few {
+            true => "",
+            false => "a round brings many already, so ",
+        };
+        format!("{many}read the objects on the node that writes them, or make them smaller")
+    }
+
+    /// What to do where a round brings elements of an array.
+    fn longer(&self, line: &LineCost) -> String {
+        let bytes = line.cost.bytes / line.cost.waits.max(1);
+        if line.cost.waits > self.nodes as u64 && bytes < FEW_BYTES {
+            let bytes = Counted(bytes, "byte", "s");
+            let or = match self.one_sided {
+                true => "",
+                false => ", or name them in one `w.prefetch(..)`",
+            };
+            return format!("{bytes} a round are few, so borrow longer ranges{or}");
+        }
+        "a round brings many already, so read the elements on the node that writes them, or fewer"
+            .to_owned()
+    }
+
+    /// What to do where copies are fetched again because others write the objects, and it was
+    /// counted that nearly all copies that became invalid were fetched again.
+    fn again(&self, line: &LineCost) -> Option<String> {
+        let mut of_type = TypeCounters::default();
+        let all = self.per_node.iter();
+        all.filter_map(|node| node.by_type.get(&line.type_name))
+            .for_each(|node| of_type.add(node));
+        let TypeCounters {
+            misses,
+            one_sided_reads,
+            invalidated,
+            ..
+        } = of_type;
+        let is_often = invalidated > self.nodes as u64 && invalidated > misses / 2;
+        // A copy that nobody reads again costs nothing now, and would cost a push.
+        let is_read = misses / 3 * 4 >= invalidated;
+        // What is read one-sided again takes no message, and a push would be one.
+        let by_message = one_sided_reads <= misses;
+        (is_often && is_read && by_message && self.protocol == "lazy").then(|| {
+            format!(
+                "{} copies became invalid by writes of others, and {} were fetched: under \
+                 `Coherence::Update` (`w.under(..)`, `w.switch(..)`) the writer sends new values \
+                 to those who read before",
+                Count(invalidated),
+                Count(misses)
+            )
+        })
+    }
+}
+
+/// What a line cost, and why, in short: `19 waits of 7.10 ms for the other nodes: node 1 had 12%
+/// more to do`. Where nodes lacked a processor, that they were longer busy says no more.
+pub(crate) fn why(line: &LineCost, shared: bool) -> String {
+    let (cost, kind, waits) = (line.cost, kind(line), of_each(line));
+    match line.cause {
+        WaitCause::Object if cost.one_sided_ns > cost.waited_ns => Reads(&cost, &kind).to_string(),
+        WaitCause::Object if kind.is_empty() => format!("{waits} for pages"),
+        WaitCause::Object => {
+            let objects = Counted(cost.misses, "object", "s");
+            format!("{waits} for {objects} of `{kind}` from other nodes")
+        }
+        WaitCause::Elements => format!("{waits} for elements of an array of `{kind}`"),
+        WaitCause::Lock => format!("{waits} for a lock that other nodes held"),
+        WaitCause::Barrier if shared => {
+            format!("{waits} for the other nodes, which shared their processors")
+        }
+        WaitCause::Barrier => format!("{waits} for the other nodes: {}", why_uneven(line)),
+        WaitCause::Once => format!("{waits} at a `once`: {}", why_once(line)),
+        WaitCause::Ids => format!("{waits} for ids of new objects"),
+        WaitCause::Guard => format!("{waits} for the guard of `{kind}`, or for its object's node"),
+        WaitCause::Pending => format!("{waits} for `{kind}`, which was started before"),
+        WaitCause::Read | WaitCause::Write => {
+            format!("{waits} for `{kind}` on the node that has the object")
+        }
+        WaitCause::Operation => format!("{waits} for another node or a process"),
+    }
+}
+
+/// How much the nodes had to do before they met.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Evenness {
+    /// One had several times as much as the others.
+    FarAhead,
+    /// One had more.
+    Ahead,
+    /// All had as much in all, but not each time.
+    InTurns,
+    /// All had as much.
+    Even,
+}
+
+impl Evenness {
+    fn of(line: &LineCost) -> Evenness {
+        let busy_ns = line.uneven.busy_ns.max(1) as f64;
+        match line.uneven.ahead() {
+            Some((_, more)) if more >= 9.995 => Evenness::FarAhead,
+            Some((_, more)) if more >= UNEVEN => Evenness::Ahead,
+            Some(_) if line.cost.waited_ns as f64 / busy_ns >= UNEVEN => Evenness::InTurns,
+            _ => Evenness::Even,
+        }
+    }
+}
+
+/// Why nodes waited for each other.
+fn why_uneven(line: &LineCost) -> String {
+    match (Evenness::of(line), line.uneven.ahead()) {
+        (Evenness::FarAhead, Some((node, more))) => {
+            format!("{node} had {:.0} times as much to do", more + 1.0)
+        }
+        (Evenness::Ahead, Some((node, more))) => {
+            format!("{node} had {:.0}% more to do", 100.0 * more)
+        }
+        (Evenness::InTurns, _) => "each time another node had more to do".to_owned(),
+        _ => "messages alone: all had as much to do".to_owned(),
+    }
+}
+
+/// Why nodes waited at a `once`.
+fn why_once(line: &LineCost) -> String {
+    match line.uneven.ahead() {
+        Some((node, more)) if node.index() != 0 && more >= UNEVEN => why_uneven(line),
+        _ => "node 0 alone ran it".to_owned(),
+    }
+}
+
+/// The type, or the operation, that a line waited for.
+fn kind(line: &LineCost) -> String {
+    match line.cause.name() {
+        "operation" => line.type_name.clone(),
+        _ => short(&line.type_name),
+    }
+}
+
+/// Whether an operation is one of a `JobQueue`.
+fn is_queue(line: &LineCost) -> bool {
+    line.type_name.starts_with("JobQueue::")
+}
+
+/// `19 waits of 7.10 ms`.
+fn of_each(line: &LineCost) -> String {
+    let WaitCost {
+        waits, waited_ns, ..
+    } = line.cost;
+    let each = Took(ns(waited_ns / waits.max(1)));
+    format!("{} of {each}", Counted(waits, "wait", "s"))
+}
+
+/// One-sided reads of objects of a type.
+struct Reads<'a>(&'a WaitCost, &'a str);
+
+impl Display for Reads<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reads(cost, kind) = self;
+        let reads = Counted(cost.one_sided_reads, "one-sided read", "s");
+        let each = Took(ns(cost.one_sided_ns / cost.one_sided_reads.max(1)));
+        write!(f, "{reads} of `{kind}` of about {each}, without a message")
+    }
+}
+
+/// What came along with objects that were missed, and what was read one-sided beside.
+struct Beside<'a>(&'a WaitCost);
+
+impl Display for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WaitCost {
+            along,
+            along_read,
+            one_sided_reads,
+            ..
+        } = *self.0;
+        if along > 0 {
+            let (came, read) = (Count(along), Count(along_read));
+            write!(f, " ({came} more came along, {read} of them read)")?;
+        }
+        if one_sided_reads > 0 {
+            write!(
+                f,
+                " (and {} one-sided)",
+                Counted(one_sided_reads, "read", "s")
+            )?;
+        }
+        Ok(())
+    }
+}
+/// Where objects were allocated, and where they were missed.
+struct At<'a>(&'a LineCost);
+
+impl Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CallSite { file, line, .. } = self.0.site;
+        if let Some(made) = self.0.allocated_at {
+            write!(f, ", allocated at {}:{},", made.file, made.line)?;
+        }
+        match line {
+            0 => write!(f, " at {file}"),
+            _ => write!(f, " at {file}:{line}"),
+        }
+    }
+}
