@@ -8,7 +8,7 @@ use apps_common::cluster::Cluster;
 use apps_common::options::Record;
 use apps_common::program::{self, Losses};
 use apps_common::progress::Progress;
-use apps_common::report::{Report, sequential_seconds, verified};
+use apps_common::report::{self, Report, count, sequential_seconds, steps, verified};
 use barnes::options::BarnesOptions;
 use barnes::{Problem, picture, sequential, shared, splash};
 use dhole::{Error, RunError};
@@ -28,12 +28,17 @@ fn main() -> ExitCode {
 
 fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {
     let common = &asked.common;
-    let alone = (common.verify || cluster.simulated).then(|| {
-        let progress = Progress::new("sequential", problem.steps);
-        let alone = sequential::run(*problem, |step| progress.done(step));
-        progress.finish();
-        alone
-    });
+    let wanted = common.verify || cluster.simulated;
+    let (alone, had) = wanted
+        .then(|| {
+            report::alone(|| {
+                let progress = Progress::new("sequential", problem.steps);
+                let alone = sequential::run(*problem, |step| progress.done(step));
+                progress.finish();
+                alone
+            })
+        })
+        .unzip();
     let solution = alone
         .as_ref()
         .filter(|_| common.verify)
@@ -76,13 +81,18 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
         result["picture"] = json!(path.display().to_string());
     }
     let alone = alone.map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
-    Ok(Report::new(
-        "barnes",
-        &run.report,
-        found.steps,
-        alone,
-        &result,
-    ))
+    let report = Report::new("barnes", &run.report, found.steps, alone, &result);
+    let (bodies, steps) = (count(problem.bodies), steps(problem.steps));
+    let report = report
+        .alone_had(had)
+        .titled(format!("galaxy of {bodies} bodies, {steps}"));
+    Ok(match start.zip(end) {
+        Some((start, end)) => {
+            let drift = (end.total() - start.total()) / start.total();
+            report.found(format!("energy drift {:.0e}", drift.abs()))
+        }
+        None => report,
+    })
 }
 
 /// Draws the bodies, or the frames of the animation.

@@ -76,13 +76,17 @@ pub struct Common {
     #[arg(long, value_name = "WHAT", value_parser = races())]
     pub races: Option<Races>,
 
-    /// Print one JSON object instead of a table
+    /// Print one JSON object instead of the screen
     #[arg(long)]
     pub json: bool,
 
     /// Say at the end, on standard error, for what the nodes waited and at which lines
     #[arg(long)]
     pub report: bool,
+
+    /// Print the table of all counters too, by subject
+    #[arg(long)]
+    pub counters: bool,
 }
 
 /// The part of a body or molecule that is shared.

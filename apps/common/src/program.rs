@@ -108,7 +108,7 @@ pub fn main<P>(
     match solve(cluster, &problem) {
         Ok(report) => {
             if report.is_first
-                && let Err(cause) = report.print(common.json, common.report)
+                && let Err(cause) = report.print(common)
             {
                 complain(format_args!("writing the report: {cause}"));
                 return ExitCode::FAILURE;

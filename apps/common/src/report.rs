@@ -1,13 +1,15 @@
-//! The report of a finished program: a table for people, or one JSON object for programs.
+//! The report of a finished program: a screen for people, or one JSON object for programs.
 
 use std::io::{self, Write as _};
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use comfy_table::{CellAlignment, Table, presets};
 use dhole::{Counters, Error, RunError, Simulated};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+use crate::options::Common;
 
 /// The report of a finished run.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub struct Report {
     pub elapsed_seconds: f64,
     /// Duration of the sequential version in seconds, if it was run.
     pub sequential_seconds: Option<f64>,
+    /// The part of that time for which it had a processor, if it was run.
+    pub sequential_processor: Option<f64>,
     /// Bytes of shared objects that a node held on average.
     pub shared_bytes_per_node: u64,
     /// The sum of the counters of all nodes.
@@ -47,9 +51,18 @@ pub struct Report {
     pub result: Map<String, Value>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// For what the nodes waited, and at which lines of the program.
-    pub costs: String,
+    /// What ran, for the screen: `sor` where nothing better is known.
+    pub title: String,
+    /// What it found, in a few words. Where there are none, they are made of the result.
+    pub found: Option<String>,
+    /// The report of the run itself.
+    pub run: dhole::Report,
 }
+
+/// Where the rest is.
+const MORE: &str = "--report (lines), --counters (all), --json";
+/// A value of the result that is longer is not for the screen.
+const SHORT: usize = 24;
 
 /// The warning about a speedup above the number of nodes.
 fn more_than_nodes(speedup: f64, nodes: usize) -> Option<String> {
@@ -89,13 +102,37 @@ impl Report {
             seconds: steps.as_secs_f64(),
             elapsed_seconds: run.elapsed.as_secs_f64(),
             sequential_seconds,
+            sequential_processor: None,
             shared_bytes_per_node: run.shared_bytes_per_node(),
             counters: run.total(),
             measured: run.measured(),
             result: fields(result),
             warnings: lost.chain(more).chain(run.warnings.clone()).collect(),
-            costs: run.to_string(),
+            title: program.to_owned(),
+            found: None,
+            run: run.clone(),
         }
+    }
+
+    /// The same, where the sequential program had a processor for this part of its time.
+    #[must_use]
+    pub fn alone_had(mut self, part: Option<f64>) -> Report {
+        self.sequential_processor = part;
+        self
+    }
+
+    /// The same with what ran, in a few words: `galaxy of 65,536 bodies, 10 steps`.
+    #[must_use]
+    pub fn titled(mut self, title: impl Into<String>) -> Report {
+        self.title = title.into();
+        self
+    }
+
+    /// The same with what it found, in a few words: `energy drift 2e-5`.
+    #[must_use]
+    pub fn found(mut self, found: impl Into<String>) -> Report {
+        self.found = Some(found.into());
+        self
     }
 
     /// How many times faster than the sequential version the run was.
@@ -104,30 +141,115 @@ impl Report {
             .map(|sequential| sequential / self.seconds)
     }
 
-    /// Prints to standard output the tables, or with `as_json` the one line of JSON; the
-    /// warnings go to standard error, and [`costs`](Report::costs) behind all, where they are
-    /// asked for.
+    /// Prints to standard output the screen, and with `--counters` the table of all counters, or
+    /// with `--json` the one line of JSON. The warnings go to standard error, and with `--report`
+    /// what each line of the program cost, behind all.
     ///
     /// # Errors
     /// If it cannot be written, unless the reader has closed the pipe: that reader has read enough.
-    pub fn print(&self, as_json: bool, with_costs: bool) -> io::Result<()> {
+    pub fn print(&self, asked: &Common) -> io::Result<()> {
         for warning in &self.warnings {
             writeln!(io::stderr(), "warning: {warning}")?;
         }
-        let text = if as_json {
-            self.json().to_string()
-        } else {
-            self.tables()
+        let text = match (asked.json, asked.counters) {
+            (true, _) => self.json().to_string() + "\n",
+            (false, false) => self.screen(),
+            (false, true) => format!("{}\n{}", self.screen(), self.table()),
         };
         let mut stdout = io::stdout().lock();
-        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        match stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+        {
             Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => (),
             written => written?,
         }
-        if with_costs {
-            io::stderr().write_all(self.costs.as_bytes())?;
+        if asked.report {
+            let lines = self.run.lines().to_string();
+            io::stderr().write_all(lines.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// The run at one look.
+    pub fn screen(&self) -> String {
+        let took = Duration::try_from_secs_f64(self.seconds).unwrap_or_default();
+        let screen = self.run.screen().title(&self.title).time(took).more(MORE);
+        let alone = self.sequential_seconds;
+        let alone = alone.and_then(|alone| Duration::try_from_secs_f64(alone).ok());
+        let screen = match (alone, self.sequential_processor) {
+            (Some(alone), Some(part)) => screen
+                .sequential(alone)
+                .sequential_processor(alone.mul_f64(part.clamp(0.0, 1.0))),
+            (Some(alone), None) => screen.sequential(alone),
+            (None, _) => screen,
+        };
+        let screen = match self.result.get("picture").and_then(Value::as_str) {
+            Some(picture) => screen.picture(picture),
+            None => screen,
+        };
+        let parts = [self.compared(), self.said()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => screen.to_string(),
+            false => screen.result(parts.join("; ")).to_string(),
+        }
+    }
+
+    /// What `--verify` found. Where the results differ the program has failed before.
+    fn compared(&self) -> Option<String> {
+        let verified = self.result.get("verified").and_then(Value::as_bool);
+        let max_error = self.result.get("max_error").and_then(Value::as_f64);
+        let equal = "equal to the sequential program's".to_owned();
+        verified
+            .filter(|verified| *verified)
+            .map(|_| match max_error {
+                Some(error) if error > 0.0 => format!("{equal} to within {error:.0e}"),
+                _ => equal,
+            })
+    }
+
+    /// What the program found, in a few words.
+    fn said(&self) -> Option<String> {
+        let is_found = |name: &str| !["verified", "max_error", "picture"].contains(&name);
+        let fields = self.result.iter().filter(|(name, _)| is_found(name));
+        let fields = fields.map(|(name, value)| (name.replace('_', " "), shown(value)));
+        let short = fields.filter(|(_, value)| value.len() <= SHORT);
+        let words = short.map(|(name, value)| format!("{name} {value}"));
+        let words: Vec<String> = words.collect();
+        let found = (!words.is_empty()).then(|| words.join(", "));
+        self.found.clone().or(found)
+    }
+
+    /// The table that `--counters` prints: all of the result, and what the nodes counted.
+    pub fn table(&self) -> String {
+        let about = [
+            ("nodes", json!(self.nodes)),
+            ("transport", json!(self.transport)),
+            ("protocol", json!(self.protocol)),
+            ("detector", json!(self.detector)),
+            ("seconds", json!(self.seconds)),
+            ("elapsed seconds", json!(self.elapsed_seconds)),
+        ];
+        let about = about.map(|(name, value)| (name.to_owned(), value));
+        let simulation = self.simulation().into_iter();
+        let simulation = simulation.map(|(name, value)| (name.replace('_', " "), value));
+        let alone = self.sequential_seconds;
+        let alone = alone.map(|alone| ("sequential seconds".to_owned(), json!(alone)));
+        let speedup = self.speedup().map(|it| ("speedup".to_owned(), json!(it)));
+        let run = about
+            .into_iter()
+            .chain(simulation)
+            .chain(alone)
+            .chain(speedup);
+        let result = self.result.iter();
+        let result = result.map(|(name, value)| (name.replace('_', " "), value.clone()));
+        let groups = [
+            group("run", run.collect()),
+            group("result", result.collect()),
+            self.run.counters().to_string(),
+        ];
+        groups.join("\n")
     }
 
     /// The object that `--json` prints. The counters that the papers' tables show are at the top;
@@ -179,47 +301,6 @@ impl Report {
         Value::Object(steps)
     }
 
-    /// The tables that a run prints without `--json`: the whole, by kind of message, by type.
-    pub fn tables(&self) -> String {
-        let whole = self.whole();
-        let by_kind = table(
-            ["message", "sent", "bytes"],
-            self.counters.by_kind.iter().map(|(kind, of)| {
-                [
-                    kind.name().to_owned(),
-                    of.messages.to_string(),
-                    of.bytes.to_string(),
-                ]
-            }),
-        );
-        let by_type = table(
-            [
-                "type",
-                "allocated",
-                "misses",
-                "write faults",
-                "installed",
-                "bytes",
-                "invalidated",
-            ],
-            self.counters.by_type.iter().map(|(name, of)| {
-                let counts = [
-                    of.allocated,
-                    of.misses,
-                    of.write_faults,
-                    of.installed,
-                    of.installed_bytes,
-                    of.invalidated,
-                ];
-                let [a, b, c, d, e, f] = counts.map(|count| count.to_string());
-                [name.clone(), a, b, c, d, e, f]
-            }),
-        );
-        [whole, by_kind, by_type]
-            .map(|table| table.to_string())
-            .join("\n\n")
-    }
-
     /// The measures of a simulation, by name.
     fn simulation(&self) -> Vec<(&'static str, Value)> {
         let Some(simulated) = &self.simulated else {
@@ -237,40 +318,28 @@ impl Report {
         }
         all
     }
+}
 
-    fn whole(&self) -> Table {
-        let mut rows = vec![
-            ["nodes".to_owned(), self.nodes.to_string()],
-            ["transport".to_owned(), self.transport.clone()],
-            ["protocol".to_owned(), self.protocol.clone()],
-            ["detector".to_owned(), self.detector.clone()],
-            ["seconds".to_owned(), format!("{:.6}", self.seconds)],
-            [
-                "elapsed seconds".to_owned(),
-                format!("{:.6}", self.elapsed_seconds),
-            ],
-        ];
-        for (name, value) in self.simulation() {
-            rows.push([name.replace('_', " "), shown(&value)]);
-        }
-        if let (Some(sequential), Some(speedup)) = (self.sequential_seconds, self.speedup()) {
-            rows.push(["sequential seconds".to_owned(), format!("{sequential:.6}")]);
-            rows.push(["speedup".to_owned(), format!("{speedup:.2}")]);
-        }
-        for (name, value) in fields(&self.counters) {
-            if value.is_number() {
-                rows.push([name.replace('_', " "), value.to_string()]);
-            }
-        }
-        rows.push([
-            "shared bytes per node".to_owned(),
-            self.shared_bytes_per_node.to_string(),
-        ]);
-        for (name, value) in &self.result {
-            rows.push([name.replace('_', " "), shown(value)]);
-        }
-        table([self.program, ""], rows)
-    }
+/// A number with its thousands apart: `65,536`.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let parts = digits.as_bytes().rchunks(3).rev();
+    let parts = parts.map(|part| part.iter().map(|digit| char::from(*digit)).collect());
+    parts.collect::<Vec<String>>().join(",")
+}
+
+/// So many steps: `1 step`, `10 steps`.
+pub fn steps(number: usize) -> String {
+    let several = if number == 1 { "" } else { "s" };
+    format!("{} step{several}", count(number))
+}
+
+/// A subject and its rows.
+fn group(subject: &str, rows: Vec<(String, Value)>) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let rows = rows.iter();
+    let rows = rows.map(|(name, value)| format!("  {name:<width$}  {}\n", shown(value)));
+    format!("{subject}\n{}", rows.collect::<String>())
 }
 
 /// Notes in `result` that a run of `report` found what the sequential program found: `max_error`,
@@ -306,6 +375,19 @@ fn shown(value: &Value) -> String {
     text.unwrap_or_else(|| value.to_string())
 }
 
+/// Runs the sequential version: its result, and the part of its time for which this process had a
+/// processor.
+pub fn alone<R>(run: impl FnOnce() -> R) -> (R, f64) {
+    let processor = || {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    };
+    let (begun, before) = (Instant::now(), processor());
+    let result = run();
+    let had = (processor() - before) / begun.elapsed().as_secs_f64().max(1e-9);
+    (result, had.clamp(0.0, 1.0))
+}
+
 /// The time of the sequential version in seconds, on the clock of `run`. It is the measured time. A
 /// simulation that charges a fixed cost for each of its `units` of work has that cost instead. A
 /// simulation that scales computation scales the time too.
@@ -326,18 +408,6 @@ fn fields(of: &impl Serialize) -> Map<String, Value> {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     }
-}
-
-fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 #[cfg(test)]
@@ -377,6 +447,7 @@ mod tests {
             seconds: 2.0,
             elapsed_seconds: 3.0,
             sequential_seconds: None,
+            sequential_processor: None,
             shared_bytes_per_node: 1000,
             measured: Some(Counters {
                 shared_bytes: 4096,
@@ -385,7 +456,12 @@ mod tests {
             counters,
             result: fields(&json!({ "max_error": 0.0 })),
             warnings: Vec::new(),
-            costs: String::new(),
+            title: "bodies".to_owned(),
+            found: None,
+            run: dhole::Config::nodes(2)
+                .run(|w| Ok(w.barrier()?))
+                .unwrap()
+                .report,
         }
     }
 
@@ -438,7 +514,11 @@ mod tests {
             ..report()
         };
         assert_eq!(report.json()["speedup"], 2.5);
-        assert!(report.tables().contains("2.50"));
+        let screen = report.screen();
+        assert!(
+            screen.contains("time      2.00 s; sequential 5.00 s; speedup 2.50"),
+            "{screen}"
+        );
     }
 
     #[test]
@@ -447,10 +527,61 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_name_kinds_and_types() {
-        let shown = report().tables();
-        for part in ["fetch", "Body", "640", "write faults", "max error"] {
-            assert!(shown.contains(part), "{part} in:\n{shown}");
+    fn thousands_are_apart() {
+        let counts = [0, 999, 1_000, 65_536, 1_234_567].map(count);
+        assert_eq!(counts, ["0", "999", "1,000", "65,536", "1,234,567"]);
+        assert_eq!([steps(1), steps(1_000)], ["1 step", "1,000 steps"]);
+    }
+
+    #[test]
+    fn the_screen_says_what_ran_and_what_was_found() {
+        let result = json!({
+            "max_error": 3e-9, "verified": true, "picture": "a.png", "energy_drift": 0.5,
+            "digest": "0123456789012345678901234567890",
+        });
+        let report = Report {
+            result: fields(&result),
+            ..report()
+        };
+        let screen = report.screen();
+        let lines: Vec<&str> = screen.lines().collect();
+        let title = format!("{:<72} picture a.png", "bodies, 2 nodes (threads)");
+        assert_eq!(lines[0], title, "{screen}");
+        let found =
+            "  result    equal to the sequential program's to within 3e-9; energy drift 0.5";
+        assert_eq!(lines[1], found, "{screen}");
+        assert_eq!(
+            lines.last(),
+            Some(&format!("  more      {MORE}")[..].as_ref())
+        );
+        let named = report
+            .titled("galaxy of 7 bodies")
+            .found("drift 2e-5")
+            .screen();
+        assert!(
+            named.starts_with("galaxy of 7 bodies, 2 nodes (threads) "),
+            "{named}"
+        );
+        assert!(named.contains("'s to within 3e-9; drift 2e-5\n"), "{named}");
+    }
+
+    #[test]
+    fn the_table_has_all_of_the_result_and_no_zeros() {
+        let report = Report {
+            result: fields(&json!({ "digest": "0123456789012345678901234567890" })),
+            ..report()
+        };
+        let table = report.table();
+        for part in [
+            "digest",
+            "0123456789",
+            "elapsed seconds",
+            "barriers",
+            "messages by kind",
+        ] {
+            assert!(table.contains(part), "{part} in:\n{table}");
         }
+        let zeros = table.lines().filter(|line| line.ends_with(" 0"));
+        assert_eq!(zeros.count(), 0, "{table}");
     }
 }

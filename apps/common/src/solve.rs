@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::options::Common;
 use crate::program::Losses;
 use crate::progress::Progress;
-use crate::report::{Report, sequential_seconds};
+use crate::report::{self, Report, sequential_seconds};
 
 /// A program: its name, its two versions, and the functions on their results.
 pub struct Program<P, R> {
@@ -89,13 +89,18 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
         cluster: Cluster,
         problem: &P,
     ) -> std::result::Result<Report, RunError> {
-        let alone = (common.verify || cluster.simulated).then(|| {
-            let progress = Progress::new("sequential", 1);
-            let begun = Instant::now();
-            let (found, units) = (self.sequential)(problem);
-            progress.finish();
-            (found, begun.elapsed().as_secs_f64(), units)
-        });
+        let wanted = common.verify || cluster.simulated;
+        let (alone, had) = wanted
+            .then(|| {
+                report::alone(|| {
+                    let progress = Progress::new("sequential", 1);
+                    let begun = Instant::now();
+                    let (found, units) = (self.sequential)(problem);
+                    progress.finish();
+                    (found, begun.elapsed().as_secs_f64(), units)
+                })
+            })
+            .unzip();
         let solution = alone.as_ref().filter(|_| common.verify);
         let run = config.run(|w| {
             let mut steps = Steps::default();
@@ -125,6 +130,7 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
         }
         let alone =
             alone.map(|(_, seconds, units)| sequential_seconds(&run.report, seconds, units));
-        Ok(Report::new(self.name, &run.report, took, alone, &result))
+        let report = Report::new(self.name, &run.report, took, alone, &result);
+        Ok(report.alone_had(had))
     }
 }

@@ -8,7 +8,7 @@ use apps::options::Common;
 use apps::program::{self, Losses};
 use apps::progress::Progress;
 use apps::raw::{Element, Share};
-use apps::report::{Report, sequential_seconds, verified};
+use apps::report::{self, Report, sequential_seconds, verified};
 use apps::sor::options::{SorLayout, SorOptions};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
 use dhole::{Array2, Config, Rows, RunError, Worker};
@@ -116,12 +116,17 @@ fn solve(
     problem: &Problem,
     solve: Solve<'_>,
 ) -> Result<Report, RunError> {
-    let alone = (common.verify || cluster.simulated).then(|| {
-        let progress = Progress::new("sequential", problem.steps);
-        let alone = sequential::run(*problem, |step| progress.done(step));
-        progress.finish();
-        alone
-    });
+    let wanted = common.verify || cluster.simulated;
+    let (alone, had) = wanted
+        .then(|| {
+            report::alone(|| {
+                let progress = Progress::new("sequential", problem.steps);
+                let alone = sequential::run(*problem, |step| progress.done(step));
+                progress.finish();
+                alone
+            })
+        })
+        .unzip();
     let solution = alone
         .as_ref()
         .filter(|_| common.verify)
@@ -149,11 +154,10 @@ fn solve(
     verified(&mut result, outcome.max_error, rounding, &run.report)?;
     let alone =
         alone.map(|alone| sequential_seconds(&run.report, alone.sweep_seconds, alone.units));
-    Ok(Report::new(
-        "sor",
-        &run.report,
-        outcome.sweeps,
-        alone,
-        &result,
-    ))
+    let done = Report::new("sor", &run.report, outcome.sweeps, alone, &result);
+    let (rows, columns) = (problem.rows, problem.columns);
+    let steps = report::steps(problem.steps);
+    let title = format!("grid of {rows} x {columns} points, {steps}");
+    let digest = format!("digest {:016x}", outcome.digest);
+    Ok(done.alone_had(had).titled(title).found(digest))
 }

@@ -9,7 +9,7 @@ use super::problem::{Problem, System};
 use crate::cluster::Cluster;
 use crate::options::Common;
 use crate::progress::Progress;
-use crate::report::{Report, sequential_seconds, verified};
+use crate::report::{self, Report, sequential_seconds, verified};
 
 /// The largest difference from the sequential program that comes of rounding: the nodes add forces
 /// up in another order.
@@ -40,12 +40,17 @@ impl Program {
         cluster: Cluster,
         problem: &Problem,
     ) -> std::result::Result<Report, RunError> {
-        let alone = (common.verify || cluster.simulated).then(|| {
-            let progress = Progress::new("sequential", problem.steps);
-            let alone = (self.sequential)(*problem, &|step| progress.done(step));
-            progress.finish();
-            alone
-        });
+        let wanted = common.verify || cluster.simulated;
+        let (alone, had) = wanted
+            .then(|| {
+                report::alone(|| {
+                    let progress = Progress::new("sequential", problem.steps);
+                    let alone = (self.sequential)(*problem, &|step| progress.done(step));
+                    progress.finish();
+                    alone
+                })
+            })
+            .unzip();
         let solution = alone.as_ref().filter(|_| common.verify);
         let progress = Progress::new(self.name, problem.steps);
         let config = config(cluster, common, problem);
@@ -67,7 +72,8 @@ impl Program {
             .as_ref()
             .map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
         let steps = run.value.steps;
-        Ok(Report::new(self.name, &run.report, steps, alone, &result))
+        let report = Report::new(self.name, &run.report, steps, alone, &result);
+        Ok(report.alone_had(had))
     }
 }
 

@@ -296,9 +296,31 @@ fn the_last_line_is_one_object_with_what_the_papers_tables_need() {
 }
 
 #[test]
-fn without_json_a_table_is_printed() {
-    let output = run(barnes_program(), "--bodies 100 --steps 1 --nodes 2");
+fn without_json_a_screen_is_printed_and_with_counters_the_table() {
+    let args = "--bodies 100 --steps 1 --nodes 2 --verify";
+    let output = run(barnes_program(), args);
     assert!(output.status.success());
+    let screen = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = screen.lines().collect();
+    assert_eq!(lines[0], "galaxy of 100 bodies, 1 step, 2 nodes (threads)");
+    let found = "  result    equal to the sequential program's; energy drift ";
+    assert!(lines[1].starts_with(found), "{screen}");
+    for (name, said) in [
+        ("time", "; sequential "),
+        ("a node", "computed "),
+        ("traffic", " messages, "),
+        ("worst", ""),
+        ("more", "--report (lines), --counters (all), --json"),
+    ] {
+        let named = |line: &&&str| line.starts_with(&format!("  {name:<9} "));
+        let line = lines.iter().find(named);
+        assert!(
+            line.is_some_and(|line| line.contains(said)),
+            "{name} in:\n{screen}"
+        );
+    }
+    assert!(lines.len() <= 8, "it is seen at one look:\n{screen}");
+    let output = run(barnes_program(), &format!("{args} --counters"));
     let shown = String::from_utf8(output.stdout).unwrap();
     for part in [
         "messages",
@@ -309,6 +331,8 @@ fn without_json_a_table_is_printed() {
     ] {
         assert!(shown.contains(part), "{part} in:\n{shown}");
     }
+    let zeros = shown.lines().filter(|line| line.ends_with(" 0"));
+    assert_eq!(zeros.count(), 0, "{shown}");
     assert!(
         output.stderr.is_empty(),
         "no bar where there is no terminal"
