@@ -37,7 +37,6 @@ impl ObjectType for Counter {
             OperationInfo {
                 name,
                 writes: true,
-                started: false,
                 guarded: false,
                 signature: "",
             }
