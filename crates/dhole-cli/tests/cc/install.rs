@@ -78,8 +78,8 @@ fn what_is_installed_builds_c_and_starts_a_paper_elsewhere() {
     let headers = root.join("lib/dhole/include");
     assert!(shown.contains(headers.to_str().unwrap()), "{shown}");
     checked(run(&["cc", &source, "-o", "shared"]));
-    let printed = checked(run(&["run", "-n", "2", "./shared"])).stdout;
-    assert!(!printed.is_empty());
+    let printed = checked(run(&["run", "-n", "2", "./shared", "globals", "4"])).stdout;
+    assert!(text(&printed).contains("calls 207"), "{}", text(&printed));
     let paper = text(&checked(run(&["paper", "multiview", "--small"])).stdout);
     let started = root.join("lib/dhole/dhole-papers");
     assert_eq!(paper, format!("{} multiview --small\n", started.display()));
