@@ -188,8 +188,8 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
     ///
     /// A node that has a job may push also when the queue is closed: the queue does not end before
     /// that job is completed. In a run that survives, what a job pushes goes out when that job is
-    /// completed. If its node is lost before, it is dropped, and pushed again by the node that takes
-    /// the job next. There the last job that the node took is the one that pushes
+    /// completed. If its node is lost before, it is dropped, and pushed again by the node that
+    /// takes the job next. There the last job that the node took is the one that pushes
     /// ([`Lease::push`] names another).
     ///
     /// # Errors

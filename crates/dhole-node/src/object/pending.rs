@@ -30,8 +30,8 @@ const STARTS_A_LOOK: u64 = 64;
 /// some time between its start and that, as if another process had called it: operations that are
 /// under way at once have no order among each other, nor with those that the caller calls
 /// meanwhile. Dropped, it is executed all the same, before the next synchronisation of the node
-/// (a barrier, `once`, a collective, a lock, a call of an operation, `spawn`, `join`, the end of the
-/// run); should it fail, the run's report says so. Only where its guard is false then, it is
+/// (a barrier, `once`, a collective, a lock, a call of an operation, `spawn`, `join`, the end of
+/// the run); should it fail, the run's report says so. Only where its guard is false then, it is
 /// executed later, and before the run ends.
 ///
 /// A node may have 1,024 under way or not looked after. Who starts another then waits until the

@@ -53,7 +53,7 @@ const STARTED: u8 = 2;
 /// Whether a call writes, and whether it was started, as one byte.
 #[inline]
 pub(super) fn flags(writes: bool, started: bool) -> u8 {
-    WRITES * u8::from(writes) | STARTED * u8::from(started)
+    (WRITES * u8::from(writes)) | (STARTED * u8::from(started))
 }
 
 /// What such a byte says.

@@ -141,7 +141,7 @@ pub fn write_head<'m>(
     };
     let head = Head {
         kind,
-        flags: WAITS * u8::from(waits && kind == SUBMIT) | STARTED * u8::from(call.started),
+        flags: (WAITS * u8::from(waits && kind == SUBMIT)) | (STARTED * u8::from(call.started)),
         operation: call.operation,
         notices: length(&notices),
         view: *view,

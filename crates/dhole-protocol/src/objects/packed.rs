@@ -10,9 +10,9 @@ use dhole_wire::{Tail, Wire, WireError, count};
 use super::bytes::{Bytes, number};
 use super::call::{CallId, CallRef, Outcome};
 
-/// Calls that one node's worker has started. Each begins with a byte: the length of the arguments, and whether
-/// the number is that of the call before and one, and whether all else is as it was there. What is
-/// not so follows, then the arguments. So most calls take a byte beside these.
+/// Calls that one node's worker has started. Each begins with a byte: the length of the arguments,
+/// and whether the number is that of the call before and one, and whether all else is as it was
+/// there. What is not so follows, then the arguments. So most calls take a byte beside these.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct PackedCalls {
     bytes: Vec<u8>,

@@ -133,8 +133,8 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
     }
 
     /// Keeps results and gives out more jobs: a `parts`th of those that wait, and at least one. The
-    /// part is empty if no job waits, and `None` at the end. `alone` says whether the node's program
-    /// does nothing else before the end, and nothing runs there beside it.
+    /// part is empty if no job waits, and `None` at the end. `alone` says whether the node's
+    /// program does nothing else before the end, and nothing runs there beside it.
     pub fn complete_and_share(
         &mut self,
         node: NodeId,
