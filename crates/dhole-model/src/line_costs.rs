@@ -51,8 +51,8 @@ impl WaitCause {
         WaitCause::Ids,
     ];
 
-    /// What it is called in a report: misses of objects and of elements are both `miss`, a `once` is
-    /// a `barrier`, and a wait for ids is a wait for an `operation`.
+    /// What it is called in a report: misses of objects and of elements are both `miss`, a
+    /// `once` is a `barrier`, and a wait for ids is a wait for an `operation`.
     pub fn name(self) -> &'static str {
         match self {
             WaitCause::Object | WaitCause::Elements => "miss",

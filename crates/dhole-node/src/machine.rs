@@ -204,8 +204,8 @@ pub trait Machine: Sync {
         0
     }
 
-    /// Nanoseconds of processor time of the thread that calls, or of its process, where nodes can be
-    /// without a processor. It is a system call.
+    /// Nanoseconds of processor time of the thread that calls, or of its process, where nodes can
+    /// lack a processor. It is a system call.
     fn processor(&self, _node: NodeId) -> Option<u64> {
         None
     }

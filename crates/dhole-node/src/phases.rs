@@ -4,8 +4,6 @@ use std::cell::Cell;
 
 use dhole_model::{Phase, PhaseTimes, WaitCause};
 
-use crate::machine::Fiber;
-
 /// The phase to which a wait belongs.
 pub(crate) fn phase_of(cause: WaitCause) -> Phase {
     match cause.name() {
@@ -18,11 +16,9 @@ pub(crate) fn phase_of(cause: WaitCause) -> Phase {
 
 /// The phases of one node. Whichever of its processes has the turn is the worker whose phase it is.
 ///
-/// A wait begins and ends its phase by the clock of [`Machine::waited`]; the time in which the
+/// A wait begins and ends its phase by the machine's clock of waits; the time in which the
 /// worker did not wait is what is left of the whole. A hit and a miss that does not wait are not
 /// noted. At barriers the node's clock and the processor's are looked at too.
-///
-/// [`Machine::waited`]: crate::machine::Machine::waited
 #[derive(Default)]
 pub(crate) struct PhaseClock {
     /// What the worker waits for, if it does.
@@ -39,8 +35,8 @@ pub(crate) struct PhaseClock {
 /// A look at the clocks.
 #[derive(Clone, Copy)]
 struct Look {
-    /// The clock of a process's thread is its own.
-    by: Fiber,
+    /// The number of the process whose thread looked: its clock is its own.
+    by: u32,
     now_ns: u64,
     processor_ns: u64,
     /// How long the worker had waited before.
@@ -81,7 +77,7 @@ impl PhaseClock {
     /// The processor's clock stands so: how much of the time for which the worker did not wait it
     /// had a processor. Where waiting took the processor too, that part is not known and counts for
     /// computing: the node is not said to lack a processor that it may have had.
-    pub fn looks(&mut self, by: Fiber, now_ns: u64, processor_ns: u64) {
+    pub fn looks(&mut self, by: u32, now_ns: u64, processor_ns: u64) {
         let waited_ns = self.waited_ns();
         let look = Look {
             by,
@@ -209,7 +205,7 @@ mod tests {
     #[test]
     fn what_others_had_of_the_processor_is_missing_in_the_time_compared() {
         let mut clock = PhaseClock::default();
-        let (one, other) = (Fiber::PROGRAM, Fiber(1));
+        let (one, other) = (0, 1);
         clock.looks(one, 0, 1_000);
         assert!(!clock.may_look(99_999) && clock.may_look(100_000));
         // It waits for 40 of 100, computes for the rest, and has the processor for half of that.

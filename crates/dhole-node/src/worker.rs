@@ -488,7 +488,7 @@ impl<'id> Link<'id> {
             let now_ns = self.machine.now(id);
             let mut guard = self.node.monitor.lock();
             let phases = &mut guard.split().1.counting.phases;
-            phases.looks(self.fiber, now_ns, processor_ns);
+            phases.looks(self.fiber.0, now_ns, processor_ns);
         }
     }
 
@@ -498,7 +498,7 @@ impl<'id> Link<'id> {
         if phases.may_look(now_ns)
             && let Some(processor_ns) = self.machine.processor(self.node.id)
         {
-            phases.looks(self.fiber, now_ns, processor_ns);
+            phases.looks(self.fiber.0, now_ns, processor_ns);
         }
     }
 
