@@ -8,11 +8,13 @@
 //! | `geometry` | the sizes on which all agree |
 //! | [`space`], `reservation` | the process's one reservation, its slots, and which object ids went to which cluster |
 //! | `page_store` | where in a store which bytes are free |
+//! | `apart` | addresses for what the process maps for itself, away from what the system gives out |
 //! | `mapping`, `shared_file` | memory that is mapped as a whole, and files without a name behind it |
 //! | `visible`, `domain_file` | the memory of a process that others of its machine map |
 //! | [`publication`], `publications` | what a node publishes of its objects, and where its neighbours find it |
 //! | [`touch`], `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `catcher`, `protection`, `store_fence` | raw memory: views of a file that are opened and closed page by page |
+//! | [`runtime_thread`] | threads that dhole starts for itself, and the signals that they block |
 //! | `variable` | what a variable of the environment says |
 //! | [`exception_table`], [`signal`] | instructions that may fault, and handlers of signals |
 //! | `lock_words`, `domain_locks` | locks of the threads of several processes, each a word in a file that all map |
@@ -34,6 +36,8 @@
     )
 )]
 
+#[cfg(not(miri))]
+mod apart;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod catcher;
 mod domain_file;
@@ -52,6 +56,7 @@ mod protection;
 pub mod publication;
 mod publications;
 mod reservation;
+pub mod runtime_thread;
 mod shared_file;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod signal;

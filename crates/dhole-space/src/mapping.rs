@@ -2,13 +2,12 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 use crate::geometry::HUGE_BYTES;
 use crate::protection::Protection;
 use crate::reservation;
-use crate::shared_file::SharedFile;
+use crate::shared_file::{SharedFile, Source};
 use crate::space;
 
 /// Memory of this process that nobody else maps or unmaps.
@@ -40,7 +39,7 @@ impl Mapping {
     pub fn new(bytes: usize) -> io::Result<Mapping> {
         let mapped = reservation::map(bytes, libc::PROT_READ | libc::PROT_WRITE);
         Ok(Mapping {
-            at: mapped.ok_or_else(io::Error::last_os_error)?,
+            at: mapped.ok_or_else(|| reservation::refused(bytes, io::Error::last_os_error()))?,
             bytes,
             is_file: false,
             is_writable: true,
@@ -54,13 +53,17 @@ impl Mapping {
     /// The system's own, where something lies there, say.
     pub fn reserve(at: Option<usize>, bytes: usize) -> io::Result<Mapping> {
         let fixed = at.map_or(0, |_| libc::MAP_FIXED_NOREPLACE);
-        let at = std::ptr::without_provenance_mut(at.unwrap_or(0));
+        #[cfg(not(miri))]
+        let hint = || crate::apart::hint(bytes);
+        #[cfg(miri)]
+        let hint = std::ptr::null_mut;
+        let at = at.map_or_else(hint, std::ptr::without_provenance_mut);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
         // SAFETY: at an address of the system's choice, or where nothing is yet (`NOREPLACE`): it
         // touches nothing else.
         let mapped = unsafe { libc::mmap(at, bytes, libc::PROT_NONE, flags, -1, 0) };
         Ok(Mapping {
-            at: place(mapped)?,
+            at: place(mapped).map_err(|cause| reservation::refused(bytes, cause))?,
             bytes,
             is_file: false,
             is_writable: false,
@@ -84,8 +87,8 @@ impl Mapping {
 
     /// All of a file, to be read, or also written. Huge pages of the file are huge here too.
     pub(crate) fn of(file: &SharedFile, is_writable: bool) -> io::Result<Mapping> {
-        let refused = || io::Error::from_raw_os_error(libc::ENOMEM);
         let (bytes, huge) = (file.bytes() as usize, HUGE_BYTES as usize);
+        let refused = || reservation::refused(bytes + huge, io::Error::last_os_error());
         let reserved = reservation::map(bytes + huge, libc::PROT_NONE).ok_or_else(refused)?;
         let before = reserved.addr().get().next_multiple_of(huge) - reserved.addr().get();
         // SAFETY: a huge page more than the file has was reserved just now, and nobody knows of it;
@@ -197,18 +200,37 @@ pub unsafe fn map_at(
 ) -> io::Result<()> {
     assert!(part.start <= part.end && part.end <= file.bytes(), "beyond");
     let bytes = (part.end - part.start) as usize;
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller promises; a source is mapped as long as the file lives, and has the
+    // part, by the test above.
     let mapped = unsafe {
-        libc::mmap(
-            at.as_ptr().cast(),
-            bytes,
-            protection.flags(),
-            libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED,
-            file.as_raw_fd(),
-            part.start as libc::off_t,
-        )
+        match file.source() {
+            Source::Descriptor(descriptor) => libc::mmap(
+                at.as_ptr().cast(),
+                bytes,
+                protection.flags(),
+                libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                descriptor,
+                part.start as libc::off_t,
+            ),
+            // No byte of a shared mapping is moved: it is mapped once more.
+            Source::Mapping(source) => libc::mremap(
+                source.add(part.start as usize).as_ptr().cast(),
+                0,
+                bytes,
+                libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
+                at.as_ptr(),
+            ),
+        }
     };
-    place(mapped).map(drop)
+    let at = place(mapped).map_err(|cause| reservation::refused(bytes, cause))?;
+    if let Source::Mapping(_) = file.source() {
+        // SAFETY: what was mapped just now.
+        let opened = unsafe { libc::mprotect(at.as_ptr().cast(), bytes, protection.flags()) };
+        if opened != 0 {
+            return Err(reservation::refused(bytes, io::Error::last_os_error()));
+        }
+    }
+    Ok(())
 }
 
 /// As [`map_at`]. What is there is left out of what a crash writes down: it can be larger than all

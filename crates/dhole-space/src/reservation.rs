@@ -8,6 +8,8 @@ use std::ptr::NonNull;
 
 use dhole_model::MAX_NODES;
 
+#[cfg(not(miri))]
+use crate::apart;
 use crate::geometry::SLOT_BITS_PER_ID;
 
 /// The log2 of the sizes to try, from the largest on.
@@ -49,6 +51,18 @@ pub enum ReserveError {
         least_mib: u64,
         /// KiB of address space that the process may have (`ulimit -v`), if that is limited.
         limit_kib: Option<u64>,
+        /// The system's own words.
+        cause: String,
+    },
+    /// The system refuses memory for the nodes within the address space that is reserved.
+    #[error(
+        "opening address space for the shared objects of {nodes} nodes: {cause}. The system counts \
+         it as memory (`vm.overcommit_memory` is 2), or the process has too many mappings \
+         (`vm.max_map_count`)"
+    )]
+    Opening {
+        /// Nodes asked for.
+        nodes: usize,
         /// The system's own words.
         cause: String,
     },
@@ -119,13 +133,20 @@ impl Reservation {
     pub(crate) fn map(nodes: usize) -> Result<Reservation, ReserveError> {
         let wanted = nodes.next_power_of_two().trailing_zeros();
         let least_bits = LEAST_INDEX_BITS + SLOT_BITS_PER_ID + wanted;
-        for bits in SIZES.into_iter().filter(|&bits| bits >= least_bits) {
+        let most_bits = if apart::is_on() { least_bits } else { SIZES[0] };
+        let sizes = SIZES
+            .into_iter()
+            .filter(|bits| (least_bits..=most_bits).contains(bits));
+        for bits in sizes {
             let slot_bits = match bits >= ROOMY_BITS {
                 true => wanted.max(MIN_SLOT_BITS),
                 false => wanted,
             };
             if let Some(base) = map(1 << bits, libc::PROT_READ | libc::PROT_WRITE) {
                 if leaves_room(bits) {
+                    // What no slot has taken is nobody's: an access there is a mistake.
+                    // SAFETY: nobody knows of the mapping that was just made.
+                    unsafe { libc::mprotect(base.as_ptr().cast(), 1 << bits, libc::PROT_NONE) };
                     return Ok(Reservation {
                         base,
                         bits,
@@ -145,10 +166,35 @@ impl Reservation {
     }
 }
 
+/// Lets a slot of the reservation be touched.
+///
+/// # Safety
+/// It is a part of the reservation.
+#[cfg(not(miri))]
+pub(crate) unsafe fn open(at: NonNull<u8>, bytes: u64) -> Result<(), String> {
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the caller's. What is there stays as it is.
+    match unsafe { libc::mprotect(at.as_ptr().cast(), bytes as usize, both) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error().to_string()),
+    }
+}
+
+/// Miri's reservation is open.
+#[cfg(miri)]
+pub(crate) unsafe fn open(_: NonNull<u8>, _: u64) -> Result<(), String> {
+    Ok(())
+}
+
 /// A new mapping that takes no memory before it is touched.
 pub(crate) fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
-    // SAFETY: at an address of the kernel's choice it touches nothing else.
-    unsafe { mapped(std::ptr::null_mut(), bytes, protection, 0) }
+    #[cfg(not(miri))]
+    let at = apart::hint(bytes).cast();
+    #[cfg(miri)]
+    let at = std::ptr::null_mut();
+    // SAFETY: at an address of the kernel's choice, if the one that is wished for is taken, it
+    // touches nothing else.
+    unsafe { mapped(at, bytes, protection, 0) }
 }
 
 /// Memory that takes none before it is touched, in place of what is mapped at `at`; whether the
@@ -189,8 +235,14 @@ pub(crate) fn leaves_room(bits: u32) -> bool {
     }
 }
 
+/// Why the system gives no addresses, with how many were asked for, and the limit if there is one.
+pub(crate) fn refused(bytes: usize, cause: std::io::Error) -> std::io::Error {
+    let limit = limit(&limit_kib());
+    let why = format!("mapping {bytes} bytes: {cause}{limit}");
+    std::io::Error::new(cause.kind(), why)
+}
+
 /// KiB of address space that the process may have, if that is limited.
-#[cfg(not(miri))]
 fn limit_kib() -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,

@@ -15,7 +15,7 @@ use dhole_model::unpoisoned;
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
 use crate::geometry::{HUGE_BYTES, IDS_PER_PAGE, PAGE_BYTES, SLOT_BITS_PER_ID};
-use crate::reservation::{Reservation, ReserveError};
+use crate::reservation::{self, Reservation, ReserveError};
 
 /// The log2 of the most ids that a process may ever use.
 const MAX_INDEX_BITS: u32 = 36;
@@ -176,6 +176,8 @@ struct Space {
     base: NonNull<u8>,
     index_bits: u32,
     slots: u32,
+    /// Whether each slot was opened: none may be touched before.
+    opened: Box<[bool]>,
     free: Vec<u32>,
     next_id: u64,
     windows: BTreeMap<u64, (u64, Window)>,
@@ -212,13 +214,28 @@ pub fn take_slots(nodes: usize) -> Result<(Box<[Slot]>, u64), ReserveError> {
     }
     let rest = space.free.len() - nodes;
     let numbers = space.free.split_off(rest);
-    let slots = numbers
+    let slots: Box<[Slot]> = numbers
         .into_iter()
         .rev()
         .map(|number| space.slot(number))
         .collect();
+    if let Err(cause) = space.open(&slots) {
+        space
+            .free
+            .extend(slots.iter().rev().map(|slot| slot.number));
+        return Err(ReserveError::Opening { nodes, cause });
+    }
     space.clusters += 1;
     Ok((slots, space.clusters))
+}
+
+/// From here on this process maps memory away from the addresses that the system gives out
+/// unasked, and its objects get the least room that will do. Programs whose pointers are addresses
+/// on all nodes call it before their first run: an address that another node has mapped leads
+/// nowhere here then, or to memory of the program's.
+#[cfg(not(miri))]
+pub fn keep_apart() {
+    crate::apart::begin();
 }
 
 /// How many slots there are, once there are any.
@@ -399,6 +416,7 @@ impl Space {
             base,
             index_bits,
             slots,
+            opened: (0..slots).map(|_| false).collect(),
             free: (0..slots).rev().collect(),
             next_id: IDS_PER_PAGE.max(CHUNK),
             windows: BTreeMap::new(),
@@ -418,6 +436,20 @@ impl Space {
             base,
             index_bits: self.index_bits,
         }
+    }
+
+    /// Lets slots be touched from here on. They stay open: their tables hold nulls when they are
+    /// given back.
+    fn open(&mut self, slots: &[Slot]) -> Result<(), String> {
+        for slot in slots {
+            let opened = &mut self.opened[slot.number as usize];
+            if !*opened {
+                // SAFETY: the slot is a part of the reservation, of which it has these bytes.
+                unsafe { reservation::open(slot.base, 4 * slot.table_bytes())? };
+                *opened = true;
+            }
+        }
+        Ok(())
     }
 
     fn end_window(&mut self, base: u64) {

@@ -83,7 +83,7 @@ pub(crate) enum Object {
 impl Object {
     /// A new one of so many bytes.
     pub fn new(bytes: u64) -> io::Result<Object> {
-        SharedFile::make(c"dhole-memory", bytes).map(Object::Own)
+        SharedFile::make_own(c"dhole-memory", bytes).map(Object::Own)
     }
 
     fn file(&self) -> &SharedFile {

@@ -30,7 +30,8 @@ impl ShmError {
 
     /// Whether the system has no room for this process: no peer can bring that about.
     pub fn is_own(&self) -> bool {
-        let no_room = [Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        let no_room =
+            [Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::FBIG].map(Errno::raw_os_error);
         match self {
             ShmError::Os { error, .. } => {
                 error.raw_os_error().is_some_and(|e| no_room.contains(&e))

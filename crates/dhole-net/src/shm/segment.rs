@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 
 use super::error::ShmError;
 use crate::atomic::AtomicU64;
@@ -61,7 +63,16 @@ impl Segment {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let making = ShmError::os("making shared memory");
         let file = rustix::fs::memfd_create("dhole", flags).map_err(&making)?;
-        ftruncate(&file, size(words) as u64).map_err(&making)?;
+        let bytes = size(words) as u64;
+        if getrlimit(Resource::Fsize)
+            .current
+            .is_some_and(|most| most < bytes)
+        {
+            // Making it so long would end the process (SIGXFSZ).
+            let limited = "making shared memory, a file of more bytes than `ulimit -f` allows";
+            return Err(ShmError::os(limited)(Errno::FBIG));
+        }
+        ftruncate(&file, bytes).map_err(&making)?;
         fcntl_add_seals(&file, SEALS).map_err(&making)?;
         let file = Sealed::new(file)?;
         Ok((Segment::map(&file, words)?, file.0))
