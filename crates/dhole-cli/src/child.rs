@@ -3,6 +3,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
+use dhole_space::runtime_thread;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
@@ -28,7 +29,7 @@ pub fn spawn(command: &mut Command, program: &str) -> Result<(Child, Passing), S
             cause,
         },
     })?;
-    let passing = Passing(signals.map(|signals| pass(signals, Pid::from_child(&child))));
+    let passing = Passing(signals.and_then(|signals| pass(signals, Pid::from_child(&child))));
     Ok((child, passing))
 }
 
@@ -36,9 +37,10 @@ pub fn spawn(command: &mut Command, program: &str) -> Result<(Child, Passing), S
 /// command too.
 pub struct Passing(Option<Handle>);
 
-fn pass(mut signals: Signals, to: Pid) -> Handle {
+/// `None` where the system refuses a thread for it.
+fn pass(mut signals: Signals, to: Pid) -> Option<Handle> {
     let handle = signals.handle();
-    std::thread::spawn(move || {
+    let pass = move || {
         for number in &mut signals {
             let signal = match number {
                 SIGINT => Signal::INT,
@@ -48,8 +50,9 @@ fn pass(mut signals: Signals, to: Pid) -> Handle {
             // It may have ended by itself.
             let _ = kill_process(to, signal);
         }
-    });
-    handle
+    };
+    runtime_thread::spawn("dhole-signals", pass).ok()?;
+    Some(handle)
 }
 
 impl Drop for Passing {

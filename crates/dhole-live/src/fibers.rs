@@ -12,6 +12,7 @@ use std::thread::Scope;
 use dhole_model::NodeId;
 use dhole_model::unpoisoned::lock;
 use dhole_node::{Fiber, StartError};
+use dhole_space::runtime_thread::SignalMask;
 
 /// Which of a node's fibers goes on.
 #[expect(clippy::disallowed_types, reason = "as above")]
@@ -88,18 +89,22 @@ impl Maker {
         *lock(&self.0) = None;
     }
 
-    /// Makes what is wanted, until that is nothing more.
+    /// Makes what is wanted, until that is nothing more. What is made runs code of the program,
+    /// with these signals blocked.
     pub fn make<'scope>(
         scope: &'scope Scope<'scope, '_>,
         wanted: Receiver<Wanted>,
-        stack_bytes: usize,
+        (stack_bytes, signals): (usize, SignalMask),
         run: impl Fn(NodeId, Fiber) + Copy + Send + 'scope,
     ) {
         for Wanted { node, fiber, made } in wanted {
             let thread = std::thread::Builder::new()
                 .name(format!("dhole-{}.{}", node.index(), fiber.0))
                 .stack_size(stack_bytes);
-            let spawned = thread.spawn_scoped(scope, move || run(node, fiber));
+            let spawned = thread.spawn_scoped(scope, move || {
+                signals.apply();
+                run(node, fiber);
+            });
             // Whoever wanted it waits for the answer.
             let _ = made.send(spawned.map(drop).map_err(|cause| cause.to_string()));
         }

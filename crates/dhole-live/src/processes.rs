@@ -40,6 +40,7 @@ use dhole_node::{
 };
 use dhole_protocol::Message;
 use dhole_space::VisibleMemory;
+use dhole_space::runtime_thread::{self, SignalMask};
 use rustix::time::ClockId;
 
 use crate::fibers::{Maker, Turn};
@@ -399,19 +400,19 @@ impl Machine for Processes {
             self.turn.give(next);
         };
         std::thread::scope(|scope| {
-            let service = std::thread::Builder::new().name("dhole-service".into());
-            let serving = service.spawn_scoped(scope, || self.serve(receivers));
+            let serve = || self.serve(receivers);
+            let serving = runtime_thread::spawn_scoped(scope, "dhole-service", serve);
             // Without one, the node serves when its worker comes into the runtime, and no sooner.
             if let Ok(thread) = serving {
                 self.progress.serves(thread.thread().clone());
             }
-            let dump = std::thread::Builder::new().name("dhole-dump".into());
+            let dump = || self.write_dumps(receivers);
             // Without one, nothing is written when it is asked for.
-            let _ = dump.spawn_scoped(scope, || self.write_dumps(receivers));
-            let maker = std::thread::Builder::new().name("dhole-maker".into());
+            let _ = runtime_thread::spawn_scoped(scope, "dhole-dump", dump);
+            let signals = SignalMask::current();
+            let making = move || Maker::make(scope, wanted, (STACK, signals), run);
             // Without one, no process can be started here, and whoever tries is told.
-            let making = move || Maker::make(scope, wanted, STACK, run);
-            let _ = maker.spawn_scoped(scope, making);
+            let _ = runtime_thread::spawn_scoped(scope, "dhole-maker", making);
             let over = Over(self);
             run(self.me, Fiber::PROGRAM);
             drop(over);

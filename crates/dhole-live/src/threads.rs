@@ -14,6 +14,7 @@ use dhole_model::{NodeId, Notify};
 use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_node::{Fiber, Machine, Receivers, StartError, Woken};
 use dhole_protocol::Message;
+use dhole_space::runtime_thread::SignalMask;
 use rustix::time::ClockId;
 
 use crate::crowd::Crowd;
@@ -273,7 +274,10 @@ impl Machine for Threads {
                 }
             }
             let _ = go.set(true);
-            Maker::make(scope, wanted, STACK, run);
+            // This thread is the runtime's meanwhile.
+            let signals = SignalMask::current();
+            let make = || Maker::make(scope, wanted, (STACK, signals), run);
+            SignalMask::of_runtime().during(make);
             Ok(())
         });
         self.maker.close();

@@ -111,6 +111,10 @@ impl Here {
             }
             drop(machine);
             memory.sync.carry_out(commands, &memory.waiters, out);
+            if result.is_none() {
+                // A thread of this node may have begun.
+                result = memory.sync.machine().result(thread);
+            }
             match result {
                 Some(_) => AnnexStep::Over,
                 None => AnnexStep::Waits,

@@ -7,7 +7,10 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 
 use dhole_model::{CallSite, Counters, NodeId};
 use dhole_node::{AnnexStep, AnnexWaitError, Worker, panic_words};
+#[cfg(doc)]
+use dhole_protocol::memory::sync::ThreadRefusal;
 use dhole_protocol::memory::sync::{ThreadCommand, ThreadSync};
+use dhole_space::runtime_thread::SignalMask;
 
 use crate::context::{self, Body, Link, MemoryWaitError, Runs};
 use crate::here::Here;
@@ -277,6 +280,21 @@ pub fn start(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, Thread
     here.tell(|machine, out| machine.start(node, entry, argument, out))
 }
 
+/// As [`start`], and waits until the thread has begun, which the system may refuse. The node of the
+/// new thread begins it beside its program, at once.
+///
+/// # Errors
+/// [`ThreadError`]: the node could not begin it ([`ThreadRefusal::NotBegun`]), say.
+#[track_caller]
+pub fn start_and_await(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
+    let (here, site) = (Here::find()?, CallSite::caller());
+    here.memory().flush()?;
+    let by = here.body.thread;
+    let what = (entry, argument);
+    let begun = here.attempt(|machine, out| machine.start_and_await(by, node, what, site, out));
+    begun.map(ThreadId)
+}
+
 /// Waits for the end of a thread that was started; what its handler returned. Once for each.
 ///
 /// # Errors
@@ -306,6 +324,9 @@ pub type ThreadHandler<'a> = dyn Fn(u64, u64) -> u64 + Sync + 'a;
 struct Beginning {
     of: ThreadsOf<'static>,
     handler: &'static ThreadHandler<'static>,
+    /// Signals that the worker blocked when it began to serve, or to run the program; and so does
+    /// each thread, whichever thread of dhole's begins it.
+    signals: SignalMask,
     /// Threads may begin beside the worker.
     has_threads: bool,
     /// The worker runs one itself, or has it run in its place, where it waits for one.
@@ -344,7 +365,10 @@ impl Beginning {
             }
             now.threads.retain(|thread| !thread.is_finished());
             match self.begin_beside(next) {
-                Ok(thread) => now.threads.push(thread),
+                Ok(thread) => {
+                    now.threads.push(thread);
+                    machine.begun(next.0, out);
+                }
                 // Whoever waits for its end hears that.
                 Err(_) => machine.ended(next.0, None, out),
             }
@@ -360,7 +384,10 @@ impl Beginning {
         std::thread::Builder::new()
             .name("dhole-thread".into())
             .stack_size(STACK)
-            .spawn(move || beginning.run(next))
+            .spawn(move || {
+                beginning.signals.apply();
+                beginning.run(next);
+            })
     }
 
     /// What the worker is to run next, and begins the others beside it.
@@ -385,6 +412,17 @@ impl Beginning {
         self.of.run(thread, || {
             let value = (self.handler)(entry, argument);
             ended(thread, value);
+        });
+    }
+}
+
+/// The thread that calls this, in the place of its worker, has begun.
+fn begun(thread: ThreadId) {
+    if let Ok(here) = Here::find() {
+        // Where it cannot be told the run has ended, of which the thread hears.
+        let _ended = here.tell(|machine, out| {
+            machine.begun(thread, out);
+            Ok(())
         });
     }
 }
@@ -425,6 +463,7 @@ impl<'a> Begins<'a> {
                 handler: std::mem::transmute::<&ThreadHandler<'_>, &'static ThreadHandler<'static>>(
                     handler,
                 ),
+                signals: SignalMask::current(),
                 has_threads,
                 takes_one: !has_threads || of.link.with(|link| link.moves_worker()),
                 now: Mutex::default(),
@@ -541,7 +580,10 @@ pub fn serve(w: &mut Worker<'_>, handler: &ThreadHandler<'_>) -> Result<(), Thre
         let Some((thread, entry, argument)) = next else {
             return Ok(());
         };
-        let run = || ended(thread, handler(entry, argument));
+        let run = || {
+            begun(thread);
+            ended(thread, handler(entry, argument));
+        };
         if !begins.beginning.has_threads {
             context::run_as(thread, run);
         } else if !run_for_worker(begins.of, thread, run) {

@@ -11,6 +11,9 @@ use dhole_model::NodeId;
 use dhole_model::unpoisoned;
 use dhole_node::RunError;
 use dhole_space::VisibleMemory;
+use dhole_space::runtime_thread;
+#[cfg(feature = "processes")]
+use dhole_space::runtime_thread::SignalMask;
 
 /// The number of this process, and of the processes of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,9 +141,8 @@ fn visible() -> io::Result<(VisibleMemory, [OwnedFd; 3])> {
 /// Keeps the process alive to the others while it computes between two runs.
 fn keep_between_runs(machine: &Arc<Processes>) {
     let machine = Arc::clone(machine);
-    let thread = std::thread::Builder::new().name("dhole-keeper".into());
     // Without it the others take a process that computes for long between two runs for lost.
-    let _ = thread.spawn(move || machine.keep(&|| false));
+    let _ = runtime_thread::spawn("dhole-keeper", move || machine.keep(&|| false));
 }
 
 /// The machine that SIGQUIT reports on, once the process has joined.
@@ -161,8 +163,12 @@ fn dump_when_told(node: NodeId) {
             None => eprintln!("dhole: {node} has not joined the others yet"),
         }
     };
-    let thread = std::thread::Builder::new().name("dhole-signals".into());
-    let _ = thread.spawn(move || signals.forever().for_each(|_| dump()));
+    let _ = runtime_thread::spawn("dhole-signals", move || {
+        // It takes the signal where all threads of the program block it.
+        let taken = [signal_hook::consts::SIGQUIT];
+        SignalMask::of_runtime().without(&taken).apply();
+        signals.forever().for_each(|_| dump());
+    });
 }
 
 #[cfg(not(feature = "processes"))]

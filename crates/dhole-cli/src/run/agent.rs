@@ -9,9 +9,9 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, ToSocketAddrs};
 use std::process::Stdio;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
+use dhole_space::runtime_thread;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,8 @@ fn port_in(line: &[u8]) -> Option<u16> {
     port.trim_end().parse().ok()
 }
 
+const STARTING: &str = "starting a thread of the agent for it";
+
 /// Executes the orders, and returns the node's exit code.
 pub fn run() -> Result<u8, RunError> {
     let mut line = String::new();
@@ -144,13 +146,15 @@ pub fn run() -> Result<u8, RunError> {
     })?;
     let mut stderr = child.stderr.take().expect("it was to be piped");
     let passed = tell.clone();
-    thread::spawn(move || {
+    let pass = move || {
         // Where it cannot be passed on, `dhole run` is gone, and the orders end too.
         let _ = pass_on(&mut stderr, &mut io::stderr(), &LinePrefix::default());
         let _ = passed.send(Event::Silent);
-    });
+    };
+    let passing = runtime_thread::spawn("dhole-errors", pass);
     let node = Process::watch(order.node, child, Link::Line(line), tell.clone());
-    thread::spawn(move || {
+    let node = node.map_err(failed(STARTING))?;
+    let take_orders = move || {
         for line in input.lines().map_while(Result::ok) {
             let ended = line.strip_prefix("ended ").and_then(|n| n.parse().ok());
             if ended.is_some_and(|node| tell.send(Event::Elsewhere(node)).is_err()) {
@@ -162,7 +166,12 @@ pub fn run() -> Result<u8, RunError> {
             }
         }
         let _ = tell.send(Event::Alone);
-    });
+    };
+    let taking = runtime_thread::spawn("dhole-orders", take_orders);
+    if let Err(cause) = passing.and(taking) {
+        node.kill();
+        return Err(failed(STARTING)(cause));
+    }
     Ok(see_to_the_end(&node, &events))
 }
 

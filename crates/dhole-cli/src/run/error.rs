@@ -148,7 +148,7 @@ pub enum RunError {
     },
 }
 
-/// Advice for a user whose limit of open files is too low.
+/// Advice for a user whose limit of open files, or of threads, is too low.
 fn advice(cause: &io::Error) -> String {
     match cause.raw_os_error() {
         Some(code) if code == rustix::io::Errno::MFILE.raw_os_error() => format!(
@@ -156,6 +156,11 @@ fn advice(cause: &io::Error) -> String {
              have, and the administrator can raise that",
             super::supervise::DESCRIPTORS_A_NODE
         ),
+        Some(code) if code == rustix::io::Errno::AGAIN.raw_os_error() => {
+            "; `ulimit -u` says how many processes and threads a user may have, and each node \
+             takes some threads of this command and of its own"
+                .to_owned()
+        }
         _ => String::new(),
     }
 }

@@ -1,12 +1,12 @@
 //! Watches and ends the processes that this command has started.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 use std::time::Duration;
 
+use dhole_space::runtime_thread;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
@@ -86,7 +86,28 @@ pub struct Process {
 impl Process {
     /// Watches a process that is a node, or that starts one on another machine. The reports on its
     /// link come before its end.
-    pub fn watch(node: u16, child: Child, link: Link, tell: Sender<Event>) -> Process {
+    ///
+    /// # Errors
+    /// The system's own, where it refuses a thread. The process has ended then.
+    pub fn watch(node: u16, child: Child, link: Link, tell: Sender<Event>) -> io::Result<Process> {
+        let group = Pid::from_child(&child);
+        let child = Arc::new(Mutex::new(Some(child)));
+        let watched = Process::watch_group(node, (group, &child), link, tell);
+        if watched.is_err() {
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = locked(&child)
+                .take()
+                .and_then(|mut child| child.wait().ok());
+        }
+        watched
+    }
+
+    fn watch_group(
+        node: u16,
+        (group, child): (Pid, &Arc<Mutex<Option<Child>>>),
+        link: Link,
+        tell: Sender<Event>,
+    ) -> io::Result<Process> {
         let (tells, last_words): (_, Box<dyn FnOnce() + Send>) = match link {
             Link::Line(line) => {
                 let heard = tell.clone();
@@ -94,7 +115,8 @@ impl Process {
                 let tells = Arc::clone(&line);
                 let heard_line = Arc::clone(&line);
                 let said = move |word| drop(heard.send(Event::Said { node, word }));
-                let hearing = thread::spawn(move || heard_line.hear(said));
+                let hear = move || heard_line.hear(said);
+                let hearing = runtime_thread::spawn("dhole-reports", hear)?;
                 let last_words = move || {
                     line.ended();
                     let _ = hearing.join();
@@ -108,10 +130,8 @@ impl Process {
                 (Tells::Agent(Mutex::new(orders)), Box::new(last_words))
             }
         };
-        let group = Pid::from_child(&child);
-        let child = Arc::new(Mutex::new(Some(child)));
-        let watched = Arc::clone(&child);
-        thread::spawn(move || {
+        let watched = Arc::clone(child);
+        runtime_thread::spawn("dhole-watch", move || {
             let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while waitid(WaitId::Pid(group), exited).is_err_and(|e| e == rustix::io::Errno::INTR) {}
             let mut child = locked(&watched);
@@ -130,13 +150,13 @@ impl Process {
             );
             // Nobody may be listening any more.
             let _ = tell.send(Event::Ended { node, end });
-        });
-        Process {
+        })?;
+        Ok(Process {
             group,
-            child,
+            child: Arc::clone(child),
             tells,
             answers: Mutex::new(None),
-        }
+        })
     }
 
     /// Makes the node report what it does, if a process has said that it answers SIGQUIT. The

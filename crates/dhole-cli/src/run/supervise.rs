@@ -10,9 +10,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use dhole_space::runtime_thread;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -108,14 +108,31 @@ fn listen_here() -> Result<TcpListener, RunError> {
 fn forward_signals(tell: &Sender<Event>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     let tell = tell.clone();
-    thread::spawn(move || {
+    let forward = move || {
         for signal in signals.forever() {
             if tell.send(Event::Signal(signal)).is_err() {
                 return;
             }
         }
-    });
-    Ok(())
+    };
+    runtime_thread::spawn("dhole-signals", forward).map(drop)
+}
+
+/// This command has no thread for a node.
+fn no_thread(node: u16) -> impl FnOnce(io::Error) -> RunError {
+    move |cause| RunError::Start {
+        node,
+        doing: "starting a thread of this command for it",
+        cause,
+    }
+}
+
+/// Ends a process that was started just now, and for which this command has no thread.
+fn end_unwatched(node: u16, mut child: Child, cause: io::Error) -> RunError {
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+    no_thread(node)(cause)
 }
 
 /// The nodes of a run.
@@ -205,9 +222,12 @@ impl Cluster<'_> {
             }
         })?;
         let stdout = child.stdout.take().expect("it was to be piped");
-        self.pass_on(order.node, &mut child, stdout);
-        let process = Process::watch(order.node, child, Link::Line(line), self.tell.clone());
-        self.processes.push(process);
+        let node = order.node;
+        if let Err(cause) = self.pass_on(node, &mut child, stdout) {
+            return Err(end_unwatched(node, child, cause));
+        }
+        let process = Process::watch(node, child, Link::Line(line), self.tell.clone());
+        self.processes.push(process.map_err(no_thread(node))?);
         Ok(())
     }
 
@@ -238,15 +258,18 @@ impl Cluster<'_> {
         let answers = Answers::new(stdout, move |port| {
             let _ = tell.send(Event::Agent { node, port });
         });
-        let said = self.pass_on(node, &mut child, answers);
+        let said = match self.pass_on(node, &mut child, answers) {
+            Ok(said) => said,
+            Err(cause) => return Err(end_unwatched(node, child, cause)),
+        };
         let envelope = Envelope {
             order: order.clone(),
             secret: secret.as_hex().to_owned(),
         };
         let sent = orders.write_all(envelope.to_line().as_bytes());
         let link = Link::Agent { orders, said };
-        self.processes
-            .push(Process::watch(node, child, link, self.tell.clone()));
+        let process = Process::watch(node, child, link, self.tell.clone());
+        self.processes.push(process.map_err(no_thread(node))?);
         let not_an_agent = || RunError::NotAnAgent {
             node,
             host: host.name.clone(),
@@ -333,13 +356,13 @@ impl Cluster<'_> {
     }
 
     /// Passes on the node's output: `stdout`, and its standard error, which holds an agent's
-    /// reports too. The returned receiver ends with it.
+    /// reports too. The returned receiver ends with it. The system may refuse a thread.
     fn pass_on(
         &mut self,
         node: u16,
         child: &mut Child,
         mut stdout: impl Source + Send + 'static,
-    ) -> Receiver<()> {
+    ) -> io::Result<Receiver<()>> {
         let mark = format!("[{node}] ");
         let (out, err) = match self.wanted.prefix {
             Prefix::Others if node == 0 => (String::new(), mark),
@@ -363,7 +386,7 @@ impl Cluster<'_> {
             let _ = tell.send(Event::Silent);
         };
         let tell = self.tell.clone();
-        thread::spawn(move || {
+        runtime_thread::spawn("dhole-output", move || {
             let mut stdout = Noting {
                 source: &mut stdout,
                 has_any: false,
@@ -373,12 +396,13 @@ impl Cluster<'_> {
                 let _ = tell.send(Event::Printed(node));
             }
             told(tell, "output", passed);
-        });
+        })?;
+        self.streams += 1;
         let mut stderr = child.stderr.take().expect("it was to be piped");
         let tell = self.tell.clone();
         let (says, said) = mpsc::channel();
         let of_an_agent = self.places[usize::from(node)].is_some();
-        thread::spawn(move || {
+        runtime_thread::spawn("dhole-errors", move || {
             let heard = tell.clone();
             let hears = |word| drop(heard.send(Event::Said { node, word }));
             let passed = match of_an_agent {
@@ -387,9 +411,9 @@ impl Cluster<'_> {
             };
             drop(says);
             told(tell, "error", passed);
-        });
-        self.streams += 2;
-        said
+        })?;
+        self.streams += 1;
+        Ok(said)
     }
 
     fn kill_all(&self) {

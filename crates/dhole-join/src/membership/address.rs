@@ -5,6 +5,8 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use dhole_space::runtime_thread;
+
 /// The longest that one try to connect may take.
 const LONGEST_TRY: Duration = Duration::from_secs(2);
 
@@ -16,7 +18,7 @@ pub(crate) fn resolve(name: &str, within: Duration) -> io::Result<Vec<SocketAddr
     }
     let (tell, told) = mpsc::channel();
     let asked = name.to_owned();
-    std::thread::spawn(move || {
+    let ask = move || {
         let found = match bracketed(&asked) {
             // The system knows the zones of this machine by their names, as in `fe80::1%eth0`.
             Some(host_and_port) => host_and_port.to_socket_addrs(),
@@ -24,7 +26,8 @@ pub(crate) fn resolve(name: &str, within: Duration) -> io::Result<Vec<SocketAddr
         };
         // Nobody may be waiting for it any more.
         let _ = tell.send(found.map(Vec::from_iter));
-    });
+    };
+    runtime_thread::spawn("dhole-resolver", ask)?;
     let silent = |_| io::Error::new(ErrorKind::TimedOut, "no name server answers");
     told.recv_timeout(within).map_err(silent)?
 }

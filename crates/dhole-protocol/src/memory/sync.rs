@@ -122,6 +122,8 @@ enum WaitsOn {
     },
     Semaphore(u64),
     Thread(ThreadId),
+    /// It has started the thread, which is to begin.
+    Beginning(ThreadId),
 }
 
 /// What comes of what a thread wants.
@@ -178,8 +180,8 @@ pub enum ThreadRefusal {
     Detached(ThreadId),
     /// The thread could not begin.
     #[error(
-        "waiting for the end of {0}: it could not begin, for its node runs no threads any more, or \
-         the system gave it none"
+        "waiting for {0}: it could not begin, for its node runs no threads any more, or the system \
+         gave it none (`ulimit -u` says how many a user may have)"
     )]
     NotBegun(ThreadId),
 }
@@ -422,7 +424,10 @@ impl ThreadSync {
                 thread,
                 entry,
                 argument,
-            } => self.take_start(from, thread, (entry, argument), out),
+                by,
+                awaited,
+            } => self.take_start(from, thread, (entry, argument), awaited.then_some(by), out),
+            M::Begun { thread, by, begins } => self.take_begun(from, (thread, by), begins, out),
             M::Join { thread, by } => {
                 self.of_sender(from, by)?;
                 self.take_join(thread, by, out)
@@ -508,6 +513,7 @@ impl ThreadSync {
                 }
                 WaitsOn::Semaphore(key) => format!("semaphore {key:#x}"),
                 WaitsOn::Thread(thread) => format!("the end of {thread}"),
+                WaitsOn::Beginning(thread) => format!("the beginning of {thread}"),
             };
             format!("{thread} waits for {on} at {site}")
         });

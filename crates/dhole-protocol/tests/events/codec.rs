@@ -142,6 +142,13 @@ fn thread_messages() -> impl Iterator<Item = Message> {
             thread,
             entry: 5,
             argument: key,
+            by,
+            awaited: true,
+        },
+        ThreadMessage::Begun {
+            thread,
+            by,
+            begins: true,
         },
         ThreadMessage::Join { thread, by },
         ThreadMessage::Joined {

@@ -368,7 +368,7 @@ fn forged(numbers: &mut Numbers) -> ThreadMessage {
     let small = numbers.below(3) as u32;
     let own = thread(numbers.below(3) as usize, numbers.below(3) as u32);
     let is = numbers.below(2) == 0;
-    match numbers.below(22) {
+    match numbers.below(23) {
         0 => M::Acquire {
             key,
             number: small,
@@ -429,6 +429,8 @@ fn forged(numbers: &mut Numbers) -> ThreadMessage {
             thread: own,
             entry: key,
             argument: key,
+            by: thread(1, small),
+            awaited: is,
         },
         16 => M::Join {
             thread: own,
@@ -443,6 +445,11 @@ fn forged(numbers: &mut Numbers) -> ThreadMessage {
         18 => M::Leave,
         19 => M::NoLock { key, number: small },
         20 => M::NoRoom { thread: own },
+        21 => M::Begun {
+            thread: thread(1, small),
+            by: own,
+            begins: is,
+        },
         _ => {
             let waiting = |waits_for| WaitingThread {
                 thread: own,

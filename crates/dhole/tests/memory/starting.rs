@@ -26,7 +26,11 @@ pub fn locals(w: &mut Worker<'_>) -> Result<u64> {
         let mut sum = 0;
         for argument in 1..=EACH {
             for node in 0..nodes {
-                sum += threads::join(threads::start(NodeId(node), 0, argument)?)?;
+                let thread = match argument % 2 {
+                    0 => threads::start(NodeId(node), 0, argument)?,
+                    _ => threads::start_and_await(NodeId(node), 0, argument)?,
+                };
+                sum += threads::join(thread)?;
             }
         }
         Ok::<_, ThreadError>(sum)
@@ -60,6 +64,7 @@ fn a_thread_on_a_node_whose_program_is_over_does_not_begin() {
         if w.node() == NodeId(0) {
             threads::run(w, &|_, _| 0, |_| {
                 not_begun(threads::join(threads::start(NodeId(1), 0, 0)?));
+                not_begun(threads::start_and_await(NodeId(1), 0, 0).map(|thread| thread.0));
                 Ok::<_, ThreadError>(())
             })??;
         }

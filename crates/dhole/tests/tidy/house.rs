@@ -125,7 +125,8 @@ const MAPPING: [&str; 9] = [
 const MAPS: &str = "dhole-space";
 
 /// The files of other crates that do, and why.
-const MAP_TOO: [(&str, &str); 3] = [
+const MAP_TOO: [(&str, &str); 4] = [
+    ("dhole-c/src/mapped.rs", "what C programs map is shared"),
     (
         "dhole-c/src/signals.rs",
         "a handler's stack is its thread's",
@@ -173,6 +174,74 @@ fn one_crate_maps_memory_and_files_of_others_that_are_listed() {
     assert!(own.len() > 3, "what maps memory was found: {own:?}");
     let listed = MAP_TOO.map(|(file, _)| PathBuf::from(file));
     assert_eq!(others, listed);
+}
+
+/// How a thread is started.
+const STARTING: [&str; 4] = [
+    " thread::spawn(",
+    "std::thread::spawn(",
+    "Builder::new().name",
+    "scope.spawn(",
+];
+
+/// The files that start threads, and why.
+const START: [(&str, &str); 5] = [
+    ("dhole-live/src/fibers.rs", "the program's"),
+    ("dhole-live/src/threads.rs", "the program's"),
+    ("dhole-papers/src/cache.rs", "the threads run programs"),
+    ("dhole-space/src/runtime_thread.rs", "dhole's own"),
+    ("dhole-view/src/threads.rs", "the program's"),
+];
+
+/// The files below a folder that start threads beside their tests.
+fn starting(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of a crate") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if ["tests", "model"].contains(&&*name) {
+            continue;
+        }
+        if path.is_dir() {
+            starting(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let is_test = |line: &&str| {
+                [
+                    "#[cfg(test",
+                    "#[cfg(all(test",
+                    "#[cfg(all(loom, test",
+                    "#[cfg(loom",
+                ]
+                .iter()
+                .any(|it| line.starts_with(it) && !line.ends_with(';'))
+            };
+            let mut lines = text.lines().peekable();
+            while let Some(line) = lines.next() {
+                let next = lines.peek().copied().unwrap_or_default();
+                if is_test(&line) && next.starts_with("mod ") && next.ends_with('{') {
+                    break;
+                }
+                let is_code = !line.trim_start().starts_with("//");
+                if is_code && STARTING.iter().any(|it| line.contains(it))
+                    || line.contains("thread::Builder")
+                {
+                    found.insert(path.clone());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_of_dhole_are_started_where_their_signals_are_blocked() {
+    let mut found = BTreeSet::new();
+    for folder in fs::read_dir(crates()).expect("the crates") {
+        starting(&folder.expect("a crate").path().join("src"), &mut found);
+    }
+    let within = |path: &PathBuf| path.strip_prefix(crates()).expect("within").to_owned();
+    let found: Vec<PathBuf> = found.iter().map(within).collect();
+    let listed = START.map(|(file, _)| PathBuf::from(file));
+    assert_eq!(found, listed);
 }
 
 /// The last commit before there was a limit.

@@ -221,6 +221,10 @@ pub enum ThreadMessage {
         entry: u64,
         /// With what.
         argument: u64,
+        /// The thread that has started it.
+        by: ThreadId,
+        /// Whether that one waits until it has begun.
+        awaited: bool,
     },
     /// A thread waits for the end of another one, of the receiver.
     Join {
@@ -247,6 +251,15 @@ pub enum ThreadMessage {
         /// Each waits for something that the next one has.
         path: Vec<WaitingThread>,
     },
+    /// A thread has begun, or has not, whose start another one awaits.
+    Begun {
+        /// The one that was started.
+        thread: ThreadId,
+        /// The one that waits.
+        by: ThreadId,
+        /// Whether it has begun.
+        begins: bool,
+    },
 }
 
 /// Most threads on the path of a probe.
@@ -271,7 +284,7 @@ impl ThreadMessage {
             | M::Take { .. }
             | M::Taken { .. }
             | M::NoRoom { .. } => MessageKind::ThreadSemaphore,
-            M::Start { .. } | M::Join { .. } | M::Joined { .. } | M::Leave => {
+            M::Start { .. } | M::Begun { .. } | M::Join { .. } | M::Joined { .. } | M::Leave => {
                 MessageKind::ThreadStart
             }
             M::Probe { .. } => MessageKind::ThreadProbe,
@@ -291,10 +304,11 @@ impl ThreadMessage {
             | M::Set { thread, .. }
             | M::Take { thread, .. }
             | M::Taken { thread, .. }
-            | M::NoRoom { thread }
-            | M::Start { thread, .. } => is_thread(thread),
-            M::Join { thread, by } => is_thread(thread) && is_thread(by),
-            M::Joined { thread, by, .. } => is_thread(thread) && is_thread(by),
+            | M::NoRoom { thread } => is_thread(thread),
+            M::Start { thread, by, .. }
+            | M::Begun { thread, by, .. }
+            | M::Join { thread, by }
+            | M::Joined { thread, by, .. } => is_thread(thread) && is_thread(by),
             M::Probe { path } => {
                 let held = |waits_for: &HeldBy| match waits_for {
                     HeldBy::Lock(_) => true,

@@ -25,6 +25,8 @@ pub(super) struct Started {
     all: SortedMap<ThreadId, Run>,
     /// Those that are to begin, with what they do.
     next: VecDeque<(ThreadId, u64, u64)>,
+    /// Those that have not begun and are awaited, with the threads that have started them.
+    awaited: SortedMap<ThreadId, ThreadId>,
     /// The program that starts threads has ended.
     pub has_left: bool,
     /// No thread of this node begins any more.
@@ -62,6 +64,43 @@ impl ThreadSync {
         argument: u64,
         out: &mut Vec<ThreadCommand>,
     ) -> Result<ThreadId, ThreadRefusal> {
+        self.send_start(node, (entry, argument), None, out)
+    }
+
+    /// As [`start`](ThreadSync::start), of a thread that waits until the new one has begun. Its
+    /// result is the new one.
+    ///
+    /// # Errors
+    /// [`ThreadRefusal::NoNode`]; [`ThreadRefusal::Full`]; [`ThreadRefusal::NotBegun`], as a
+    /// result.
+    pub fn start_and_await(
+        &mut self,
+        by: ThreadId,
+        node: NodeId,
+        (entry, argument): (u64, u64),
+        site: CallSite,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Attempt {
+        // The number that it gets.
+        let thread = ThreadId::new(node, self.me, self.started.number + 1);
+        self.begin(by, WaitsOn::Beginning(thread), site)?;
+        if let Err(refusal) = self.send_start(node, (entry, argument), Some(by), out) {
+            self.waits.remove(&by);
+            return Err(refusal);
+        }
+        Ok(match self.result(by) {
+            Some(begun) => ThreadAttempt::Done(begun?),
+            None => ThreadAttempt::Waits,
+        })
+    }
+
+    fn send_start(
+        &mut self,
+        node: NodeId,
+        (entry, argument): (u64, u64),
+        by: Option<ThreadId>,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Result<ThreadId, ThreadRefusal> {
         if node.index() >= self.nodes {
             return Err(ThreadRefusal::NoNode(node));
         }
@@ -75,6 +114,8 @@ impl ThreadSync {
             thread,
             entry,
             argument,
+            by: by.unwrap_or(thread),
+            awaited: by.is_some(),
         };
         self.send(node, start, out);
         self.own_messages(out);
@@ -143,6 +184,21 @@ impl ThreadSync {
         self.send_others(&ThreadMessage::Leave, out);
     }
 
+    /// A thread of this node has begun that was [next](ThreadSync::next_start).
+    pub fn begun(&mut self, thread: ThreadId, out: &mut Vec<ThreadCommand>) {
+        self.tell_begun(thread, true, out);
+        self.own_messages(out);
+    }
+
+    /// Whether a thread awaits the beginning of one, which it is told.
+    fn tell_begun(&mut self, thread: ThreadId, begins: bool, out: &mut Vec<ThreadCommand>) -> bool {
+        let Some(by) = self.started.awaited.remove(&thread) else {
+            return false;
+        };
+        self.send(by.node(), ThreadMessage::Begun { thread, by, begins }, out);
+        true
+    }
+
     /// A thread of this node has ended, with a value if it ran.
     pub fn ended(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
         self.end(thread, value, out);
@@ -150,7 +206,10 @@ impl ThreadSync {
     }
 
     fn end(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
+        // Where it does not begin its starter has no thread, and nobody waits for its end.
+        let never_was = self.tell_begun(thread, value.is_some(), out) && value.is_none();
         let run = match self.started.all.get(&thread).copied() {
+            Some(Run::On(_, None)) if never_was => Run::Joined,
             Some(Run::On(_, None)) => Run::Ended(value),
             Some(Run::On(_, Some(by))) => {
                 self.tell_joined((thread, by), value, out);
@@ -209,6 +268,7 @@ impl ThreadSync {
         from: NodeId,
         thread: ThreadId,
         (entry, argument): (u64, u64),
+        awaited_by: Option<ThreadId>,
         out: &mut Vec<ThreadCommand>,
     ) -> Taken {
         let by = match self.started.all.get(&thread) {
@@ -220,13 +280,40 @@ impl ThreadSync {
         if thread.node() != self.me || thread.starter() != from || thread.number() == 0 {
             return Err("a thread begins that its starter does not number");
         }
+        if awaited_by.is_some_and(|by| by.node() != from) {
+            return Err("a thread of another node awaits one that it has not started");
+        }
         self.started.all.insert(thread, Run::On(true, by));
+        if let Some(by) = awaited_by {
+            self.started.awaited.insert(thread, by);
+        }
         if self.started.stopped {
             self.end(thread, None, out);
             return Ok(());
         }
         self.started.next.push_back((thread, entry, argument));
         out.push(ThreadCommand::Started);
+        Ok(())
+    }
+
+    pub(super) fn take_begun(
+        &mut self,
+        from: NodeId,
+        (thread, by): (ThreadId, ThreadId),
+        begins: bool,
+        out: &mut Vec<ThreadCommand>,
+    ) -> Taken {
+        if thread.node() != from {
+            return Err("what only the node of a thread says");
+        }
+        if self.waits_on(by) != Some(WaitsOn::Beginning(thread)) {
+            return Err("a thread begins that nobody awaits");
+        }
+        let result = match begins {
+            true => Ok(thread.0),
+            false => Err(ThreadRefusal::NotBegun(thread)),
+        };
+        self.finish(by, result, out);
         Ok(())
     }
 
