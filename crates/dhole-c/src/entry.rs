@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
 use dhole::{Config, RunError, Worker};
+use dhole_space::runtime_thread::SignalMask;
 
 use crate::failure::{RUN_HAS_FAILED, cannot_access};
 use crate::heap::{BASES, VIEWS};
@@ -53,6 +54,8 @@ unsafe extern "C" {
 
 /// Begins the run, and returns the exit code.
 fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) -> c_int {
+    // An address that another node has mapped must not lie in what dhole maps here.
+    dhole_space::space::keep_apart();
     let settings = MemorySettings {
         views: VIEWS,
         bytes: MemorySettings::MOST_BYTES,
@@ -64,12 +67,15 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         memory = memory.with_alternate_stacks();
     }
     on_failed_access(|error| cannot_access(error));
+    // What the program blocks when it ends stays blocked: the rest is no code of its own.
+    let signals = SignalMask::current();
+    threads::without_program().apply();
     let run = Config::nodes(1).memory(memory).run(|w| {
         let raw = RawMemory::of(w)?;
         // SAFETY: threads of the program run within `run_node` alone.
         unsafe { heap::use_memory(raw, w.node().index()) };
         signals::begin();
-        run_node(w, arguments, main)
+        run_node(w, (arguments, signals), main)
     });
     heap::over();
     match run {
@@ -91,7 +97,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
 
 fn run_node(
     w: &mut Worker<'_>,
-    arguments: Arguments,
+    (arguments, signals): (Arguments, SignalMask),
     main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync),
 ) -> Result<c_int, dhole::Error> {
     if w.node().index() != 0 {
@@ -105,7 +111,10 @@ fn run_node(
             eprintln!("error: sharing the arguments: {}", why.to_string_lossy());
             return 1;
         };
-        exit::run_main(|| stacks::on_shared(|| main(values)))
+        signals.apply();
+        let code = exit::run_main(|| stacks::on_shared(|| main(values)));
+        threads::without_program().apply();
+        code
     })?;
     Ok(code)
 }

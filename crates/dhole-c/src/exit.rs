@@ -16,6 +16,7 @@ use dhole::memory::{sync, threads};
 
 use crate::ending::{self, end_process};
 use crate::failure;
+use crate::process_state::CalledByFork;
 use crate::running::Runs;
 
 /// What unwinds the program's `main` after a call of `exit`.
@@ -74,8 +75,9 @@ fn on_all_nodes(entry: u64, argument: u64) -> u64 {
     said.map(|said| said.unwrap_or(0)).sum()
 }
 
-/// How often a program that ends looks whether other threads run, which may be about to end.
-const LOOKS: u32 = 20;
+/// How long a program that ends looks whether other threads run, which may be about to end. A look
+/// takes a message to each node and back, so beside threads that compute there is one, or two.
+const LOOKS_FOR: Duration = Duration::from_millis(40);
 const LOOKS_AGAIN: Duration = Duration::from_millis(2);
 /// How long at most a process that ends takes messages, until another one has heard that it is to
 /// end.
@@ -85,12 +87,14 @@ const LOOKS_SELDOM: Duration = Duration::from_millis(500);
 
 /// Whether threads run that nobody waits for.
 fn has_threads() -> bool {
-    (0..LOOKS).all(|look| {
-        if look > 0 {
-            std::thread::sleep(LOOKS_AGAIN);
+    let began = Instant::now();
+    while on_all_nodes(entry::COUNT, 0) > 0 {
+        if began.elapsed() >= LOOKS_FOR {
+            return true;
         }
-        on_all_nodes(entry::COUNT, 0) > 0
-    })
+        std::thread::sleep(LOOKS_AGAIN);
+    }
+    false
 }
 
 /// The command hears which node's program has named the exit code, before others end with it.
@@ -222,11 +226,16 @@ pub extern "C" fn dh_atexit(last: Option<extern "C-unwind" fn()>) -> c_int {
 /// and what it allocates is its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_fork() -> libc::pid_t {
+    let called = CalledByFork::now();
+    called.prepare();
     let child = crate::stacks::fork();
     if child == 0 {
         IS_CHILD.store(true, Ordering::SeqCst);
         crate::heap::over();
         threads::leave_node();
+        called.in_child();
+    } else {
+        called.in_parent();
     }
     child
 }

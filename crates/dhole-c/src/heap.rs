@@ -17,6 +17,12 @@ use dhole::memory::{MemoryError, RawMemory};
 use crate::failure::{cannot, fatal, refused, set_errno};
 use crate::site;
 
+mod mapped_pages;
+
+pub(crate) use mapped_pages::{
+    capacity_of_pages, map_pages, mapped_bytes, set_mapped_bytes, unmap_pages,
+};
+
 /// Where the memory begins in all processes, the first best first: above what sanitisers use, and
 /// below what the system gives out. The views take 0x840_0000_0000 bytes.
 pub(crate) const BASES: [usize; 3] = [0x2000_0000_0000, 0x2900_0000_0000, 0x1100_0000_0000];
@@ -531,6 +537,13 @@ pub unsafe extern "C" fn dh_free_from(block: *mut c_void, caller: usize) {
         }
         // SAFETY: the caller's, as of `free`: the C library allocated it (`getcwd`, say).
         return unsafe { libc::free(block) };
+    }
+    // SAFETY: shared memory, by the test above, at which a page begins.
+    if block.addr().is_multiple_of(PAGE) && unsafe { mapped_bytes(block) }.is_some() {
+        fatal(&format!(
+            "freeing {block:p}{}: it was mapped by mmap",
+            at(caller)
+        ));
     }
     // SAFETY: shared memory, by the test above.
     let header = unsafe { header(block, "freeing", caller) };

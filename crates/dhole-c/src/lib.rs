@@ -13,6 +13,9 @@
 //! | `entry` | `main`: the run, and the program's own `main` within it |
 //! | `globals` | where the program's globals lie |
 //! | `heap` | `malloc` and its kin |
+//! | `mapped` | `mmap` and its kin |
+//! | `program_break` | `sbrk` and `brk` |
+//! | `process_state` | what a program sets in its process, and other nodes take over |
 //! | `bounce` | calls of the system that read or write shared memory |
 //! | `paths` | calls of the system that take a path |
 //! | `sync` | locks, barriers, conditions, semaphores |
@@ -55,9 +58,12 @@ mod failure;
 mod globals;
 mod heap;
 mod keys;
+mod mapped;
 mod named;
 mod paths;
 mod posix;
+mod process_state;
+mod program_break;
 mod running;
 mod rwlock;
 mod scheduling;

@@ -18,7 +18,7 @@ use crate::scheduling;
 use crate::site;
 use crate::sync::{is_alone, key, must};
 use crate::thread::Entry;
-use crate::threads::{begin, next_node, start};
+use crate::threads::{begin, start_somewhere};
 
 thread_local! {
     /// How often more than once this thread has locked a mutex.
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn dh_pthread_create(
     let started = match unsafe { scheduling::read(attributes) } {
         Err(why) => return why,
         // SAFETY: as above.
-        Ok(None) => unsafe { start(next_node(), entry, argument) },
+        Ok(None) => unsafe { start_somewhere(entry, argument) },
         Ok(Some((is_detached, scheduling))) => begin(scheduling::Beginning {
             entry,
             argument,

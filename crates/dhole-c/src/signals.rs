@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use libc::{sigaction, sigset_t};
 
@@ -13,6 +13,26 @@ use crate::{heap, stacks, stray};
 
 /// Whether faults come by SIGSEGV, too: where the system refuses `userfaultfd`.
 static TAKES_SEGV: AtomicBool = AtomicBool::new(false);
+
+/// Signals of which the program has set here what is done with them, a bit each.
+static SET: AtomicU64 = AtomicU64::new(0);
+
+/// Whether there are such signals.
+pub(crate) fn has_set() -> bool {
+    SET.load(Ordering::SeqCst) != 0
+}
+
+/// Those since the last call.
+pub(crate) fn take_set() -> impl Iterator<Item = c_int> {
+    let set = SET.swap(0, Ordering::SeqCst);
+    (1..=64).filter(move |signal| set & (1 << (signal - 1)) != 0)
+}
+
+fn note_set(signal: c_int) {
+    if (1..=64).contains(&signal) {
+        SET.fetch_or(1 << (signal - 1), Ordering::SeqCst);
+    }
+}
 
 /// The run has begun, and handles its signals.
 pub(crate) fn begin() {
@@ -57,6 +77,41 @@ unsafe fn mask(real: Mask, how: c_int, set: *const sigset_t, old: *mut sigset_t)
             old.write(before.assume_init());
         }
         done
+    }
+}
+
+/// Signals below the real-time ones, a bit each.
+const USUAL: u64 = (1 << 31) - 1;
+/// In the word of a mask that goes to another node: all real-time signals are blocked.
+const REAL_TIME: u64 = 1 << 31;
+
+/// What this thread blocks, in 32 bits. Of real-time signals it says all or none.
+pub(crate) fn mask_to_pass_on() -> u32 {
+    let mut mask = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: zeros are such a set, which the call fills in; its first word has all signals.
+    let mask = unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+        mask.as_ptr().cast::<u64>().read()
+    };
+    // The C library keeps the first two to itself.
+    let all = !0_u64 << (libc::SIGRTMIN() - 1);
+    let real_time = if mask & all == all { REAL_TIME } else { 0 };
+    (mask & USUAL | real_time) as u32
+}
+
+/// This thread blocks what the one blocked that has started it.
+pub(crate) fn take_mask(passed_on: u32) {
+    let word = u64::from(passed_on);
+    let real_time = match word & REAL_TIME {
+        0 => 0,
+        _ => !0_u64 << (libc::SIGRTMIN() - 1),
+    };
+    let mut mask = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: zeros are such a set, of which the first word has all signals.
+    unsafe {
+        let first = mask.as_mut_ptr().cast::<u64>();
+        first.write(word & USUAL | real_time);
+        libc::pthread_sigmask(libc::SIG_SETMASK, mask.as_ptr(), std::ptr::null_mut());
     }
 }
 
@@ -141,7 +196,7 @@ pub unsafe extern "C" fn dh_sigaltstack(
         let given = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let done = libc::sigaltstack(given, before.as_mut_ptr());
         if done == 0 && !old.is_null() {
-            old.write(before.assume_init());
+            old.write(stacks::without_ours(before.assume_init()));
         }
         done
     }
@@ -181,6 +236,23 @@ fn is_taken(signal: c_int) -> bool {
 /// `sigaction`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sigaction(
+    signal: c_int,
+    action: *const sigaction,
+    old: *mut sigaction,
+) -> c_int {
+    // SAFETY: the caller's.
+    let done = unsafe { set_action(signal, action, old) };
+    if done == 0 && !action.is_null() {
+        note_set(signal);
+    }
+    done
+}
+
+/// `sigaction` of this node alone.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn set_action(
     signal: c_int,
     action: *const sigaction,
     old: *mut sigaction,

@@ -22,8 +22,10 @@ const GUARD: usize = 16 * PAGE;
 /// Bytes at its beginning that are no frame's: so many are copied as arguments of a call.
 const ABOVE: usize = 4096;
 const PAGE: usize = 4096;
-/// Bytes of an alternate stack.
+/// Bytes of an alternate stack on which faults of shared stacks are handled, and which waits.
 const ALTERNATE: usize = 1 << 20;
+/// Bytes of one on which the words about a stack are written that is used up.
+const FOR_WORDS: usize = 64 << 10;
 
 std::arch::global_asm!(
     // Where the private stack of a thread is free, while it runs on a shared one; and where the
@@ -159,23 +161,26 @@ impl Drop for Stack {
 }
 
 /// An alternate stack of this thread, until this is dropped.
-struct Alternate(*mut c_void);
+struct Alternate(*mut c_void, usize);
 
 impl Alternate {
-    fn new() -> Option<Alternate> {
+    fn new(bytes: usize) -> Option<Alternate> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: at an address of the system's choice; the stack is given to this thread alone.
         unsafe {
-            let at = libc::mmap(std::ptr::null_mut(), ALTERNATE, protection, flags, -1, 0);
+            let at = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
             let stack = libc::stack_t {
                 ss_sp: at,
                 ss_flags: 0,
-                ss_size: ALTERNATE,
+                ss_size: bytes,
             };
             let is_set = at != libc::MAP_FAILED
                 && libc::sigaltstack(&raw const stack, std::ptr::null_mut()) == 0;
-            is_set.then_some(Alternate(at))
+            is_set.then(|| {
+                GIVEN.set(at);
+                Alternate(at, bytes)
+            })
         }
     }
 }
@@ -190,7 +195,7 @@ impl Drop for Alternate {
         // SAFETY: no handler runs on it: this thread is here.
         unsafe {
             libc::sigaltstack(&raw const none, std::ptr::null_mut());
-            libc::munmap(self.0, ALTERNATE);
+            libc::munmap(self.0, self.1);
         }
     }
 }
@@ -235,10 +240,71 @@ fn free_end() -> Option<usize> {
     frame.map(|frame| frame & !15)
 }
 
+thread_local! {
+    /// The alternate stack that this module has given this thread.
+    static GIVEN: Cell<*mut c_void> = const { Cell::new(std::ptr::null_mut()) };
+    /// The addresses of this thread's private stack, while it runs code of the program.
+    static PRIVATE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// An alternate stack as the program knows it: none, where this module has given it.
+pub(crate) fn without_ours(mut stack: libc::stack_t) -> libc::stack_t {
+    if stack.ss_sp == GIVEN.get() && !stack.ss_sp.is_null() {
+        stack.ss_sp = std::ptr::null_mut();
+        stack.ss_flags = libc::SS_DISABLE;
+        stack.ss_size = 0;
+    }
+    stack
+}
+
+/// The private stack of this thread.
+fn private_stack() -> (usize, usize) {
+    let mut bounds = (std::ptr::null_mut(), 0);
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let attributes = attributes.as_mut_ptr();
+    // SAFETY: the attributes are this function's own, and are given back where they were made.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes) != 0 {
+            return (0, 0);
+        }
+        libc::pthread_attr_getstack(attributes, &raw mut bounds.0, &raw mut bounds.1);
+        libc::pthread_attr_destroy(attributes);
+    }
+    (bounds.0.addr(), bounds.0.addr() + bounds.1)
+}
+
+/// Runs the program's code on this thread's own stack. Where that is used up, words about it are
+/// written on another one.
+fn on_private<F: FnOnce() -> R, R>(run: F) -> R {
+    if PRIVATE.get() != (0, 0) {
+        return run();
+    }
+    PRIVATE.set(private_stack());
+    // Without one there are no words.
+    let _alternate = Alternate::new(FOR_WORDS);
+    let _none = Gone;
+    run()
+}
+
+/// Bytes of this thread's stack, if an access to this place means that it is used up.
+pub(crate) fn used_up(place: usize) -> Option<usize> {
+    /// A frame is hardly larger than this.
+    const BELOW: usize = 1 << 20;
+    if OWN.get() != 0 {
+        return (OWN.get()..OWN.get() + GUARD)
+            .contains(&place)
+            .then_some(BYTES);
+    }
+    let (start, end) = PRIVATE.get();
+    // The last page may be the system's guard.
+    let is_below = (start.saturating_sub(BELOW)..start + PAGE).contains(&place);
+    (start != 0 && is_below).then_some(end - start)
+}
+
 /// Runs the program's code, on a stack in shared memory where the program was linked so.
 pub(crate) fn on_shared<F: FnOnce() -> R, R>(run: F) -> R {
     if !is_wanted() {
-        return run();
+        return on_private(run);
     }
     if OWN.get() != 0 {
         return match free_end() {
@@ -247,7 +313,7 @@ pub(crate) fn on_shared<F: FnOnce() -> R, R>(run: F) -> R {
             None => run(),
         };
     }
-    let (Some(stack), Some(_alternate)) = (Stack::new(), Alternate::new()) else {
+    let (Some(stack), Some(_alternate)) = (Stack::new(), Alternate::new(ALTERNATE)) else {
         fatal(&"a stack of 8 MiB in shared memory cannot be had");
     };
     OWN.set(stack.0);
@@ -262,6 +328,7 @@ struct Gone;
 impl Drop for Gone {
     fn drop(&mut self) {
         OWN.set(0);
+        PRIVATE.set((0, 0));
     }
 }
 

@@ -99,6 +99,14 @@ fn tell(words: &mut Words, is_child: bool, place: Option<usize>) -> fmt::Result 
     let Some(place) = place else {
         return writeln!(words, "an access to what can be no address");
     };
+    if let Some(bytes) = stacks::used_up(place) {
+        return writeln!(
+            words,
+            "an access to {place:#x}, below the end of this thread's stack: its {} KiB are used \
+             up, by a recursion without an end, or by large local variables",
+            bytes >> 10
+        );
+    }
     write!(
         words,
         "an access to {place:#x}, where this process has nothing"

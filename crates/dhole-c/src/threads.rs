@@ -7,16 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use dhole::memory::threads::{self, ThreadError, ThreadId};
 use dhole::{CallSite, NodeId, Worker};
 use dhole_protocol::memory::sync::ThreadRefusal;
+use dhole_space::runtime_thread::SignalMask;
 
 use crate::failure::{cannot, fatal, refused};
 use crate::thread::Entry;
-use crate::{calls, exit, running, scheduling, semaphore, stacks};
+use crate::{calls, exit, process_state, running, scheduling, semaphore, signals, stacks};
 
 /// How many threads this node has started.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 /// The threads that `dh_create` has started, and `dh_wait_for_end` has not awaited.
 static CREATED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
+
+/// The bits of an entry that are an address of code. The others are the signals that are blocked.
+const CODE: u64 = u32::MAX as u64;
 
 /// Runs a thread that some node has started here, and returns its value.
 fn handler(entry: u64, argument: u64) -> u64 {
@@ -28,6 +32,9 @@ fn handler(entry: u64, argument: u64) -> u64 {
         return semaphore::serve(argument);
     }
     let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument as usize);
+    let (entry, mask) = (entry & CODE, (entry >> 32) as u32);
+    signals::take_mask(mask);
+    process_state::take_over();
     if entry == running::entry::RUN {
         // SAFETY: `begin` passes the block to this thread alone.
         let beginning = unsafe { scheduling::take(argument.cast()) };
@@ -57,12 +64,19 @@ pub(crate) fn run(w: &mut Worker<'_>, main: impl FnOnce() -> c_int) -> Result<c_
     threads::run(w, &handler, |_| main())
 }
 
-/// Runs what node 0 has this node do, until its program is over.
+/// Runs what node 0 has this node do, until its program is over. This thread runs none of the
+/// program, so it takes no signals but those that end a process from without.
 pub(crate) fn serve(w: &mut Worker<'_>) -> Result<(), ThreadError> {
-    threads::serve(w, &handler)
+    without_program().during(|| threads::serve(w, &handler))
 }
 
-/// Starts a thread on a node.
+/// What a thread blocks that may run the program, while it does not: all signals but those that end
+/// a process from without.
+pub(crate) fn without_program() -> SignalMask {
+    SignalMask::of_runtime().without(&[libc::SIGHUP, libc::SIGINT, libc::SIGTERM])
+}
+
+/// Starts a thread on a node, and waits until it has begun.
 ///
 /// # Safety
 /// `entry` takes `argument`.
@@ -72,8 +86,15 @@ pub(crate) unsafe fn start(
     argument: *mut c_void,
 ) -> Result<ThreadId, ThreadError> {
     let entry = entry as *const () as usize as u64;
-    let argument = argument.expose_provenance() as u64;
-    let started = threads::start(NodeId::at(node), entry, argument);
+    start_there(NodeId::at(node), entry, argument.expose_provenance() as u64)
+}
+
+/// As [`start`], of an entry that is one of dhole's own too.
+fn start_there(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
+    process_state::publish();
+    // All code of a static program lies below 4 GiB.
+    let entry = entry | u64::from(signals::mask_to_pass_on()) << 32;
+    let started = threads::start_and_await(node, entry, argument);
     if let Err(why) = &started
         && why.has_failed_run()
     {
@@ -82,21 +103,45 @@ pub(crate) unsafe fn start(
     started
 }
 
-/// Starts a thread with attributes on the next node.
+/// Starts a thread on the next node, or on the first one behind it whose system gives it a thread.
+fn start_next(entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
+    let mut tried = 1;
+    loop {
+        match start_there(NodeId::at(next_node()), entry, argument) {
+            Err(ThreadError::Sync(ThreadRefusal::NotBegun(_))) if tried < dh_nodes() => tried += 1,
+            started => return started,
+        }
+    }
+}
+
+/// Starts a thread on the next node that can begin it.
+///
+/// # Safety
+/// As [`start`].
+pub(crate) unsafe fn start_somewhere(
+    entry: Entry,
+    argument: *mut c_void,
+) -> Result<ThreadId, ThreadError> {
+    let entry = entry as *const () as usize as u64;
+    start_next(entry, argument.expose_provenance() as u64)
+}
+
+/// Starts a thread with attributes on the next node that can begin it.
 pub(crate) fn begin(beginning: scheduling::Beginning) -> Result<ThreadId, ThreadError> {
     let is_detached = beginning.is_detached;
     let block = scheduling::share(beginning);
     let block = block.ok_or_else(|| ThreadError::Refused("no memory for attributes".into()))?;
-    let argument = block.expose_provenance() as u64;
-    let started = threads::start(NodeId::at(next_node()), running::entry::RUN, argument);
-    if let Err(why) = &started
-        && why.has_failed_run()
-    {
-        cannot(&"starting a thread", why);
-    }
-    if let (Ok(ThreadId(id)), true) = (&started, is_detached) {
+    let started = start_next(running::entry::RUN, block.expose_provenance() as u64);
+    match (&started, is_detached) {
         // No thread knows it yet that could wait for its end.
-        calls::dh_pthread_detach(*id);
+        (Ok(ThreadId(id)), true) => {
+            calls::dh_pthread_detach(*id);
+        }
+        (Ok(_), false) => {}
+        (Err(_), _) => {
+            // SAFETY: no thread has begun that takes the block.
+            let _given_back = unsafe { scheduling::take(block) };
+        }
     }
     started
 }
@@ -198,7 +243,7 @@ pub unsafe extern "C-unwind" fn dh_create(entry: Option<Entry>, count: c_long) {
     };
     for _ in 1..count {
         // SAFETY: the caller's: a function without arguments ignores one.
-        match unsafe { start(next_node(), entry, std::ptr::null_mut()) } {
+        match unsafe { start_somewhere(entry, std::ptr::null_mut()) } {
             Ok(id) => {
                 let mut created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
                 created.push(id);

@@ -9,6 +9,8 @@ mod gdb;
 mod install;
 #[path = "cc/isolate.rs"]
 mod isolate;
+#[path = "cc/mapped.rs"]
+mod mapped;
 #[path = "cc/place.rs"]
 mod place;
 #[path = "cc/posix.rs"]
@@ -17,6 +19,8 @@ mod posix;
 mod release;
 #[path = "cc/splash.rs"]
 mod splash;
+#[path = "cc/system.rs"]
+mod system;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -5,6 +5,8 @@
 /// memory.
 const RENAMED: &str = "\
     main exit atexit fork \
+    mmap mmap64 munmap mremap mprotect msync madvise posix_madvise mlock munlock sbrk brk \
+    setenv unsetenv putenv clearenv setlocale umask pthread_atfork \
     malloc calloc realloc free malloc_usable_size aligned_alloc memalign valloc pvalloc \
     posix_memalign strdup strndup getline getdelim __getdelim \
     pthread_create pthread_join pthread_detach pthread_self pthread_exit pthread_cancel \
@@ -41,7 +43,7 @@ const RENAMED: &str = "\
 /// functions on threads and locks of the C library's own, which are not those of dhole.
 const REFUSED: &str = "\
     pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np pthread_getaffinity_np \
-    pthread_getname_np pthread_getattr_np pthread_sigqueue";
+    pthread_getname_np pthread_getattr_np pthread_sigqueue shmat";
 
 /// Orders for `objcopy` that rename them all.
 pub fn orders() -> String {
