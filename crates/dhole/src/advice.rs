@@ -157,7 +157,7 @@ impl Report {
     }
 
     /// What to do where copies are fetched again because others write the objects, and it was
-    /// counted that nearly all copies that became invalid were fetched again.
+    /// counted that nearly every version that was written was fetched.
     fn again(&self, line: &LineCost) -> Option<String> {
         let mut of_type = TypeCounters::default();
         let all = self.per_node.iter();
@@ -167,19 +167,20 @@ impl Report {
             misses,
             one_sided_reads,
             invalidated,
+            write_faults,
             ..
         } = of_type;
         let is_often = invalidated > self.nodes as u64 && invalidated > misses / 2;
-        // A copy that nobody reads again costs nothing now, and would cost a push.
-        let is_read = misses / 3 * 4 >= invalidated;
+        // Each version that is written would be pushed, be it read or not.
+        let is_read = misses.saturating_mul(4) >= write_faults.saturating_mul(3);
         // What is read one-sided again takes no message, and a push would be one.
         let by_message = one_sided_reads <= misses;
         (is_often && is_read && by_message && self.protocol == "lazy").then(|| {
             format!(
-                "{} copies became invalid by writes of others, and {} were fetched: under \
+                "written {} times, and fetched {} times after that by others: under \
                  `Coherence::Update` (`w.under(..)`, `w.switch(..)`) the writer sends new values \
                  to those who read before",
-                Count(invalidated),
+                Count(write_faults),
                 Count(misses)
             )
         })

@@ -200,8 +200,8 @@ fn an_operation_is_advised_by_what_it_does() {
                 counter.add(w, 1)?; // written
             }
             assert_eq!(counter.get(w)?, 4); // read
-            let more = counter.start_add(w, 1)?;
-            more.wait(w)?; // awaited
+            let more = counter.start_add(w, 1)?; // awaited
+            more.wait(w)?;
             assert_eq!(counter.at_least(w, 6)?, 6); // guarded
         } else {
             w.work(9_000_000);
