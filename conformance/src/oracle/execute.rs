@@ -85,7 +85,7 @@ struct Roots {
     rows: Rows<u64>,
     records: Array<Record>,
     scalars: Array<u64>,
-    sums: [Object<Sum>; SUMS],
+    sums: [Option<Object<Sum>>; SUMS],
 }
 
 impl Item {
@@ -132,11 +132,14 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
             let records = w.under(of(1)).alloc_array_with(ARRAY_LEN, record);
             let scalars = w.under(of(2)).alloc_array(ARRAY_LEN);
             let last = NodeId::at(program.nodes - 1);
-            let sums = [
-                w.new_object(on(NodeId(0)), Sum(0))?,
-                w.new_object(on(last), Sum(0))?,
-                w.new_object(replicated(), Sum(0))?,
-            ];
+            let mut sums = [None; SUMS];
+            if program.sums {
+                sums = [
+                    Some(w.new_object(on(NodeId(0)), Sum(0))?),
+                    Some(w.new_object(on(last), Sum(0))?),
+                    Some(w.new_object(replicated(), Sum(0))?),
+                ];
+            }
             Ok(Roots {
                 sums,
                 slots,
@@ -302,8 +305,9 @@ impl Node<'_, '_> {
             },
             Action::AddToPart(part, value) => self.add_to_part(part, value)?,
             Action::Start(sum, value, times) => {
-                for _ in 0..times {
-                    drop(self.roots.sums[sum].start_add(self.w, value)?);
+                let sum = self.roots.sums[sum].into_iter();
+                for sum in sum.flat_map(|sum| std::iter::repeat_n(sum, times as usize)) {
+                    drop(sum.start_add(self.w, value)?);
                 }
             }
             Action::ReadSum(sum) => self.read_sum(sum)?,
@@ -341,7 +345,9 @@ impl Node<'_, '_> {
     }
 
     fn read_sum(&mut self, sum: usize) -> Result<()> {
-        self.digest = digest(self.digest, self.roots.sums[sum].get(self.w)?);
+        if let Some(sum) = self.roots.sums[sum] {
+            self.digest = digest(self.digest, sum.get(self.w)?);
+        }
         Ok(())
     }
 

@@ -97,7 +97,7 @@ pub(crate) struct World {
     items: Vec<Option<Item>>,
     rows: Vec<[u64; ROW_LEN]>,
     arrays: [[u64; ARRAY_LEN]; ARRAYS],
-    sums: [u64; SUMS],
+    sums: Vec<u64>,
     touched: BTreeMap<Object, Touched>,
     digests: Vec<u64>,
 }
@@ -108,7 +108,7 @@ impl World {
             items: vec![None; program.items],
             rows: vec![[0; ROW_LEN]; program.rows],
             arrays: [[0; ARRAY_LEN]; ARRAYS],
-            sums: [0; SUMS],
+            sums: vec![0; if program.sums { SUMS } else { 0 }],
             touched: BTreeMap::new(),
             digests: vec![0; program.nodes],
         }
@@ -300,7 +300,7 @@ impl World {
             for row in 0..self.rows.len() {
                 self.read_row(node, row);
             }
-            (0..SUMS).for_each(|sum| self.read_sum(node, sum));
+            (0..self.sums.len()).for_each(|sum| self.read_sum(node, sum));
             let values = self.arrays.iter().flatten().copied();
             self.digests[node] = values.fold(self.digests[node], digest);
         }

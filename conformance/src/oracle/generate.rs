@@ -34,6 +34,7 @@ pub fn generate(seed: u64, size: Size) -> Program {
         items: random.random_range(1..=12),
         rows: random.random_range(0..=2),
         mixed: random.random_bool(0.5),
+        sums: seed % 4 == 3,
         phases: Vec::new(),
     };
     let mut world = World::new(&program);
@@ -108,7 +109,7 @@ fn action(
     let value = random.random_range(1..1000);
     let item = random.random_range(0..program.items);
     let other = random.random_range(0..program.items);
-    match random.random_range(0..17) {
+    match random.random_range(0..if program.sums { 17 } else { 15 }) {
         0 => return Action::Work(random.random_range(0..40_000)),
         1 => return Action::Pause,
         2 | 3 if program.rows > 0 => {

@@ -105,6 +105,9 @@ pub struct Program {
     pub rows: usize,
     /// Whether each allocation has a protocol of its own, and not that of the run.
     pub mixed: bool,
+    /// Whether there are sums. Operations bring write notices along, so what loses notices shows
+    /// less often where there are some.
+    pub sums: bool,
     /// The phases.
     pub phases: Vec<Phase>,
 }

@@ -9,6 +9,7 @@ fn one_phase(actions: Vec<Vec<Action>>) -> Program {
         items: 2,
         rows: 1,
         mixed: false,
+        sums: false,
         phases: vec![Phase { actions, end }],
     }
 }
