@@ -324,7 +324,7 @@ fn without_json_a_screen_is_printed_and_with_counters_the_table() {
     let shown = String::from_utf8(output.stdout).unwrap();
     for part in [
         "messages",
-        "fetch",
+        "one sided reads",
         "barrier_arrive",
         "Body",
         "kinetic energy",
