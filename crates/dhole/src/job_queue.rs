@@ -252,7 +252,7 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
                 queue: Object::id(&self.state),
                 node,
                 site,
-                cause,
+                cause: Box::new(cause),
             },
             error => error.into(),
         })

@@ -47,7 +47,7 @@ pub enum JobQueueError {
         /// Where in the program.
         site: CallSite,
         /// Who waits for what.
-        cause: SyncError,
+        cause: Box<SyncError>,
     },
     /// The operation on the queue failed.
     #[error(transparent)]
