@@ -265,6 +265,10 @@ impl Objects {
         for Waiting { call, .. } in blocked {
             if call.id.node == me {
                 self.pending.forget(call.id.number);
+                // The word that its guard was false may come later, and finds nothing pending then.
+                if call.started {
+                    out.push(ObjectsCommand::Blocked(call.id.number));
+                }
             }
         }
         // What becomes of it is the same everywhere.
