@@ -293,7 +293,7 @@ mod tests {
                 assert!(Message::decode(&bytes[..end]).is_err());
             }
             let mut bytes = bytes.clone();
-            bytes[1] = 2;
+            bytes[1] = 4;
             assert!(parse(&bytes).is_none());
         }
         let [mut submitted, mut numbered] = both().map(|it| bytes_of(&it, false));

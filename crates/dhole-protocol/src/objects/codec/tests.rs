@@ -145,9 +145,9 @@ fn what_ends_too_early_or_has_bits_that_mean_nothing_is_refused() {
             assert_eq!(parse(&bytes[..end]), None);
             assert!(Message::decode(&bytes[..end]).is_err());
         }
-        // Neither true nor false: whether it writes, or is refused.
+        // A request writes, or was started; a reply is refused. No other bit means anything.
         let mut bytes = bytes.clone();
-        bytes[1] = 2;
+        bytes[1] = 4;
         assert_eq!(parse(&bytes), None);
     }
 }
