@@ -80,6 +80,11 @@ impl SignalMask {
         self
     }
 
+    /// The set as the system takes it.
+    pub fn set(&self) -> libc::sigset_t {
+        self.0
+    }
+
     /// From here on this thread blocks these signals, and no others.
     pub fn apply(&self) {
         // SAFETY: the set is this value's own, and the call writes nothing.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole_space::exception_table;
+use dhole_space::runtime_thread::SignalMask;
 use dhole_space::signal::{self, SignalHandler};
 
 use crate::access_error::{self, MemoryAccessError, MemoryAccessFailure};
@@ -235,9 +236,15 @@ fn replace(handled: &Handled, handler: SignalHandler, stack: HandlerStack) -> io
         HandlerStack::Own => libc::SA_NODEFER,
         HandlerStack::Alternate => libc::SA_NODEFER | libc::SA_ONSTACK,
     };
+    // A handler of the program's does not interrupt this one, which has locks: an access of that
+    // handler to its views would wait for them for ever.
+    let before = libc::sigaction {
+        sa_mask: SignalMask::of_runtime().set(),
+        ..*previous
+    };
     // SAFETY: the handler interrupts no code but the program's own accesses to its views (see the
     // module), or passes the signal on.
-    unsafe { signal::handle(handled.signal, handler, flags, previous) }
+    unsafe { signal::handle(handled.signal, handler, flags, &before) }
 }
 
 /// The flag of the processor that raises SIGTRAP behind the next instruction.
