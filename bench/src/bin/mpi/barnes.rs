@@ -31,7 +31,7 @@ pub fn run(bodies: usize, steps: usize) -> Outcome<()> {
     let world = universe.world();
     let (me, nodes) = (world.rank() as usize, world.size() as usize);
     let problem = Problem::new(bodies, steps, 1);
-    let mut bodies = plummer::model(&problem);
+    let mut bodies = plummer::model(&problem, false);
     // Each begins with a run of numbers; the first step sorts them by their places.
     bodies.truncate((me + 1) * problem.bodies / nodes);
     bodies.drain(..me * problem.bodies / nodes);
