@@ -215,7 +215,8 @@ fn where_the_system_refuses_memory_that_others_read_the_run_says_so_once() {
     let unmapped = |node| {
         format!(
             "warned: objects of node {node} are asked for by message: its memory cannot be \
-             mapped: Cannot allocate memory (os error 12)"
+             mapped: mapping .. bytes: Cannot allocate memory (os error 12) (`ulimit -v` says \
+             62914560 KiB)"
         )
     };
     for (program, nodes, warnings) in [
@@ -239,11 +240,11 @@ fn where_the_system_refuses_memory_that_others_read_the_run_says_so_once() {
         all.extend(warnings);
         // The larger the machine, the larger the file.
         let said = over("shm", 3, program).into_iter().map(|line| {
-            let parts = line
-                .split_once("a file of ")
-                .zip(line.split_once(" bytes: "));
-            parts.map_or(line.clone(), |((before, _), (_, after))| {
-                format!("{before}a file of .. bytes: {after}")
+            let begins = ["a file of ", "mapping "].into_iter();
+            let mut begins = begins.filter_map(|begin| Some(line.find(begin)? + begin.len()));
+            let parts = begins.next().zip(line.split_once(" bytes: "));
+            parts.map_or(line.clone(), |(at, (_, after))| {
+                format!("{}.. bytes: {after}", &line[..at])
             })
         });
         assert_eq!(said.collect::<Vec<_>>(), all, "{program}");
