@@ -105,10 +105,15 @@ impl PhaseClock {
         self.times.whole_ns = whole_ns;
     }
 
-    /// The times so far, of which one-sided reads took so many nanoseconds.
+    /// The times so far, of which one-sided reads took about so many nanoseconds: not more than the
+    /// worker did not wait.
     pub fn times(&self, one_sided_ns: u64) -> PhaseTimes {
+        let most = match self.times.whole_ns {
+            0 => u64::MAX, // the program is not over
+            whole => whole.saturating_sub(self.waited_ns()),
+        };
         PhaseTimes {
-            one_sided_ns,
+            one_sided_ns: one_sided_ns.min(most),
             ..self.times
         }
     }
@@ -200,6 +205,11 @@ mod tests {
         let times = clock.times(8);
         assert_eq!((times.barrier_ns, times.miss_ns), (12, 2));
         assert_eq!(times.of(Phase::Computing), 100 - 12 - 2 - 8);
+        assert_eq!(
+            clock.times(87).one_sided_ns,
+            86,
+            "the sample took longer than the rest"
+        );
     }
 
     #[test]

@@ -103,7 +103,11 @@ fn one_sided_reads_have_their_line_and_their_time() {
         "more than 1 ns each: {walked:?}"
     );
     let phases = report.phases();
-    assert_eq!(phases[1].one_sided_ns, walked.one_sided_ns);
+    // It is an estimate, and a node has no more time than it did not wait.
+    let waits = [Phase::Miss, Phase::Lock, Phase::Barrier, Phase::Operation];
+    let waited: u64 = waits.into_iter().map(|phase| phases[1].of(phase)).sum();
+    let most = phases[1].whole_ns - waited;
+    assert_eq!(phases[1].one_sided_ns, walked.one_sided_ns.min(most));
     assert_eq!(phases[0].one_sided_ns, 0);
     for node in &phases {
         let sum: u64 = Phase::ALL.iter().map(|phase| node.of(*phase)).sum();
