@@ -1,0 +1,161 @@
+//! Programs as new users write them, with the plain calls of dhole: sequential Rust, rayon, and
+//! dhole on one node, two threads and two processes.
+//!
+//! `users bfs|trie|words [ROUNDS]`. Every round runs all ways in turn; the fastest of each counts.
+//! Nothing is pinned. For the processes this starts itself under `dhole run`, which must be built
+//! beside it with the same profile. Each phase has two numbers: milliseconds by the clock, and of
+//! the processor time of the worker that used most (none for rayon, whose threads share the work).
+#![forbid(unsafe_code)]
+
+mod bfs;
+mod lap;
+mod rmat;
+mod trie;
+mod words;
+
+use std::process::Command;
+
+use bench::Outcome;
+use dhole::{Config, Result, Worker};
+use rayon::ThreadPoolBuilder;
+
+use lap::Lap;
+
+const WORKERS: usize = 2;
+/// By this argument this program is a node that `dhole run` has started.
+const AS_NODE: &str = "as-node";
+
+/// What a program took, phase by phase, and a number that each of its ways must find.
+pub struct Took {
+    laps: Vec<Lap>,
+    found: u64,
+}
+
+/// The program over dhole, in one of its forms.
+type Shared = fn(&mut Worker<'_>) -> Result<Took>;
+
+/// A program in all its forms.
+struct Program {
+    name: &'static str,
+    about: &'static str,
+    phases: &'static [&'static str],
+    sequential: fn() -> Outcome<Took>,
+    /// Called within a pool of [`WORKERS`] threads.
+    rayon: fn() -> Outcome<Took>,
+    shared: &'static [(&'static str, Shared)],
+}
+
+const PROGRAMS: [Program; 3] = [bfs::PROGRAM, trie::PROGRAM, words::PROGRAM];
+
+fn on_threads(nodes: usize, shared: Shared) -> Outcome<Took> {
+    Ok(Config::nodes(nodes).run(shared)?.value)
+}
+
+fn on_processes(program: &Program, form: &str, transport: &str) -> Outcome<Took> {
+    let itself = std::env::current_exe()?;
+    let mut command = Command::new(itself.with_file_name("dhole"));
+    let nodes = WORKERS.to_string();
+    command.args(["run", "-n", &nodes, "--transport", transport, "--"]);
+    command.arg(itself).args([AS_NODE, program.name, form]);
+    let output = command.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("{command:?}: {}: {said}", output.status).into());
+    }
+    let said = String::from_utf8(output.stdout)?;
+    let mut words = said.split_whitespace();
+    let found = words.next().ok_or("a node says nothing")?.parse()?;
+    let laps: Result<Vec<Lap>, _> = words.map(str::parse).collect();
+    Ok(Took { laps: laps?, found })
+}
+
+/// What a node that `dhole run` has started says: what it found, and its laps.
+fn as_node(program: &Program, form: &str) -> Outcome<()> {
+    let shared = program.shared.iter().find(|(name, _)| *name == form);
+    let (_, shared) = shared.ok_or_else(|| format!("{} has no form {form}", program.name))?;
+    let run = Config::nodes(WORKERS).run(shared)?;
+    if run.report.is_first() {
+        let laps: Vec<String> = run.value.laps.iter().map(Lap::to_string).collect();
+        println!("{} {}", run.value.found, laps.join(" "));
+    }
+    Ok(())
+}
+
+/// One way to run a program.
+type Way<'a> = (String, Box<dyn Fn() -> Outcome<Took> + 'a>);
+
+/// The sequential one first: the others stand beside it.
+fn ways(program: &Program) -> Outcome<Vec<Way<'_>>> {
+    let pool = ThreadPoolBuilder::new().num_threads(WORKERS).build()?;
+    let with_rayon = move || {
+        pool.install(|| (program.rayon)().map_err(|error| error.to_string()))
+            .map_err(Into::into)
+    };
+    let mut ways: Vec<Way<'_>> = vec![
+        ("sequential".to_owned(), Box::new(program.sequential)),
+        (format!("rayon, {WORKERS} threads"), Box::new(with_rayon)),
+    ];
+    for &(form, shared) in program.shared {
+        for (nodes, name) in [(1, "one node"), (WORKERS, "two threads")] {
+            let run = move || on_threads(nodes, shared);
+            ways.push((format!("dhole {form}, {name}"), Box::new(run)));
+        }
+        for transport in ["shm", "tcp"] {
+            let run = move || on_processes(program, form, transport);
+            let name = format!("dhole {form}, two processes over {transport}");
+            ways.push((name, Box::new(run)));
+        }
+    }
+    Ok(ways)
+}
+
+fn measure(program: &Program, rounds: usize) -> Outcome<()> {
+    let ways = ways(program)?;
+    let mut fastest = vec![vec![Lap::NONE; program.phases.len()]; ways.len()];
+    for _ in 0..rounds {
+        let mut found = None;
+        for ((name, way), fastest) in ways.iter().zip(&mut fastest) {
+            let took = way()?;
+            let expected = *found.get_or_insert(took.found);
+            if took.found != expected {
+                let (is, of) = (took.found, program.name);
+                return Err(format!("{of}, {name}: found {is}, expected {expected}").into());
+            }
+            for (fastest, lap) in fastest.iter_mut().zip(took.laps) {
+                *fastest = fastest.least(lap);
+            }
+        }
+    }
+    println!(
+        "{}: {}; ms, fastest of {rounds}",
+        program.name, program.about
+    );
+    println!("by the clock, processor time of the busier worker, times as fast as sequential Rust");
+    let head = program.phases.iter().map(|phase| format!("{phase:>26} "));
+    println!("{:<42}{}", "", head.collect::<String>());
+    for ((name, _), laps) in ways.iter().zip(&fastest) {
+        let cells = laps.iter().zip(&fastest[0]).map(|(lap, alone)| {
+            let speed = alone.seconds / lap.seconds;
+            let processor = match lap.processor.is_finite() {
+                true => format!("{:.1}", lap.processor * 1e3),
+                false => "-".to_owned(),
+            };
+            format!("{:>10.1} {processor:>9} {speed:>6.2}", lap.seconds * 1e3)
+        });
+        println!("{name:<42}{}", cells.collect::<String>());
+    }
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let usage = "usage: users bfs|trie|words [ROUNDS]";
+    let named = |name: &str| PROGRAMS.into_iter().find(|program| program.name == name);
+    match arguments[..] {
+        [AS_NODE, name, form] => as_node(&named(name).ok_or(usage)?, form),
+        [name] => measure(&named(name).ok_or(usage)?, 5),
+        [name, rounds] => measure(&named(name).ok_or(usage)?, rounds.parse()?),
+        _ => Err(usage.into()),
+    }
+}
