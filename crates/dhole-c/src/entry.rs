@@ -113,7 +113,7 @@ fn run_node(
         };
         signals.apply();
         let code = exit::run_main(|| stacks::on_shared(|| main(values)));
-        threads::without_program().apply();
+        SignalMask::of_runtime().apply();
         code
     })?;
     Ok(code)

@@ -18,6 +18,7 @@ use crate::ending::{self, end_process};
 use crate::failure;
 use crate::process_state::CalledByFork;
 use crate::running::Runs;
+use crate::signal_exchange;
 
 /// What unwinds the program's `main` after a call of `exit`.
 struct Exit(c_int);
@@ -35,7 +36,7 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// What nodes have each other do at the end: entries of threads that are no addresses of code.
 pub(crate) mod entry {
-    /// Says how many other threads run.
+    /// Says how many other threads of the program run. The argument says whether `main` is over.
     pub const COUNT: u64 = 1;
     /// Keeps the exit code.
     pub const PREPARE: u64 = 2;
@@ -45,12 +46,19 @@ pub(crate) mod entry {
     pub const END: u64 = 4;
 }
 
+/// The argument of a count: `main` is over.
+const IS_OVER: u64 = 1;
+
 /// Does what another node wants done at the end; `None` where the entry is the program's.
 pub(crate) fn serve(entry: u64, argument: u64) -> Option<u64> {
     match entry {
-        // This one is no thread of the program's.
         entry::COUNT => {
-            Some(threads::running().map_or(0, |running| running.saturating_sub(1) as u64))
+            if argument == IS_OVER {
+                signal_exchange::end();
+            }
+            // This one is no thread of the program's.
+            let others = 1 + signal_exchange::threads_here();
+            Some(threads::running().map_or(0, |running| running.saturating_sub(others) as u64))
         }
         entry::PREPARE => {
             ending::prepare(argument as c_int);
@@ -88,7 +96,7 @@ const LOOKS_SELDOM: Duration = Duration::from_millis(500);
 /// Whether threads run that nobody waits for.
 fn has_threads() -> bool {
     let began = Instant::now();
-    while on_all_nodes(entry::COUNT, 0) > 0 {
+    while on_all_nodes(entry::COUNT, IS_OVER) > 0 {
         if began.elapsed() >= LOOKS_FOR {
             return true;
         }

@@ -33,6 +33,8 @@
 //! | `c11` | the names of C11's threads |
 //! | `timed` | waits of POSIX that end at a moment |
 //! | `signals` | calls about signals |
+//! | `signal_set` | sets of signals |
+//! | `signal_exchange` | signals of a process that go on to threads of other nodes |
 //! | `stacks` | stacks of the program in shared memory |
 //! | `site` | where in the program a function was called |
 //! | `stats` | what the node has counted |
@@ -68,6 +70,8 @@ mod running;
 mod rwlock;
 mod scheduling;
 mod semaphore;
+mod signal_exchange;
+mod signal_set;
 mod signals;
 mod site;
 mod stacks;

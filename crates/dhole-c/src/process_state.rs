@@ -106,9 +106,9 @@ fn taken() -> MutexGuard<'static, u64> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs this where no other thread of any node changes what is shared.
-fn exclusively(run: impl FnOnce()) {
-    let key = (&raw const SHARED).addr() as u64;
+/// Runs this where no other thread of any node changes what is shared at an address.
+pub(crate) fn exclusively(shared: usize, run: impl FnOnce()) {
+    let key = shared as u64;
     let is_locked = sync::lock_from(key, || site::UNKNOWN).is_ok();
     run();
     if is_locked {
@@ -130,7 +130,7 @@ pub(crate) fn publish() {
         return;
     }
     let mut taken = taken();
-    exclusively(|| {
+    exclusively((&raw const SHARED).addr(), || {
         let version = SHARED.version.load(Ordering::SeqCst) + 1;
         if SETS_ENVIRONMENT.swap(false, Ordering::SeqCst) {
             SHARED.environment.store(environment(), Ordering::SeqCst);
@@ -215,7 +215,7 @@ pub(crate) fn take_over() {
         return;
     }
     let before = *taken;
-    exclusively(|| {
+    exclusively((&raw const SHARED).addr(), || {
         let is_new = |version: &AtomicU64| version.load(Ordering::SeqCst) > before;
         if is_new(&SHARED.environment_version) {
             take_environment(SHARED.environment.load(Ordering::SeqCst));
@@ -419,7 +419,7 @@ pub extern "C" fn dh_pthread_atfork(
     child: Option<OnFork>,
 ) -> c_int {
     let mut done = libc::ENOMEM;
-    exclusively(|| {
+    exclusively((&raw const SHARED).addr(), || {
         let used = SHARED.forks_used.load(Ordering::SeqCst);
         let Some(Forks(three)) = SHARED.forks.get(used) else {
             refused(&format!("pthread_atfork: more than {FORKS}"), libc::ENOMEM);

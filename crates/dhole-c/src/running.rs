@@ -3,18 +3,26 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dhole::memory::threads::{self, ThreadId};
 
+use crate::signal_set::{self, wake_exchange};
+
 /// A thread of the program on this node.
 pub(crate) struct Running {
     pub id: u64,
-    /// What the system calls it.
+    /// What the C library calls it.
     pub system: libc::pthread_t,
+    /// What the system calls it.
+    pub number: libc::pid_t,
+    /// Signals that it blocks, a bit each; and those that it takes for as long as a call lasts.
+    pub blocked: AtomicU64,
+    pub awaited: AtomicU64,
     /// 1 once it is to be cancelled: a word on which it sleeps.
     pub is_cancelled: AtomicU32,
     /// It may be cancelled now.
@@ -52,6 +60,10 @@ impl Runs {
             id,
             // SAFETY: it takes nothing.
             system: unsafe { libc::pthread_self() },
+            // SAFETY: as above.
+            number: unsafe { libc::gettid() },
+            blocked: AtomicU64::new(signal_set::blocked_now()),
+            awaited: AtomicU64::new(0),
             is_cancelled: AtomicU32::new(0),
             is_open: AtomicBool::new(true),
             is_asynchronous: AtomicBool::new(false),
@@ -60,7 +72,15 @@ impl Runs {
         OWN.set(Some(Arc::clone(&running)));
         all().insert(id, running);
         CHANGED.notify_all();
+        wake_exchange();
         Runs(id)
+    }
+}
+
+impl Running {
+    /// Whether it waits for a signal now.
+    pub fn awaits(&self, signal: c_int) -> bool {
+        self.awaited.load(SeqCst) & signal_set::bit(signal) != 0
     }
 }
 
@@ -68,6 +88,7 @@ impl Drop for Runs {
     fn drop(&mut self) {
         all().remove(&self.0);
         CHANGED.notify_all();
+        wake_exchange();
         OWN.set(None);
     }
 }
@@ -120,6 +141,12 @@ pub(crate) mod entry {
     pub const POST: u64 = 23;
     /// Runs what the block says that is the argument.
     pub const RUN: u64 = 24;
+    /// Exchanges signals with other nodes until the program is over.
+    pub const EXCHANGE: u64 = 25;
+    /// Looks whether another node takes a signal that is pending.
+    pub const LOOK: u64 = 26;
+    /// Takes a signal. Which one stands above the entry.
+    pub const SIGNAL: u64 = 27;
 }
 
 /// The bits of an argument that are the number.

@@ -6,9 +6,13 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use dhole::NodeId;
+use dhole::memory::threads;
 use libc::{sigaction, sigset_t};
 
 use crate::failure::refused;
+use crate::running::{self, entry};
+use crate::signal_set::{bit, blocked_now, set_of, wake_exchange, word_of};
 use crate::{heap, stacks, stray};
 
 /// Whether faults come by SIGSEGV, too: where the system refuses `userfaultfd`.
@@ -28,10 +32,57 @@ pub(crate) fn take_set() -> impl Iterator<Item = c_int> {
     (1..=64).filter(move |signal| set & (1 << (signal - 1)) != 0)
 }
 
-fn note_set(signal: c_int) {
-    if (1..=64).contains(&signal) {
-        SET.fetch_or(1 << (signal - 1), Ordering::SeqCst);
+/// The nodes have been asked to exchange signals, or there is no need.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// The nodes exchange signals already.
+pub(crate) fn exchange_has_begun() {
+    IS_ASKED.store(true, Ordering::SeqCst);
+}
+
+/// The program cares for signals, or a thread of this node takes others from now on: nodes exchange
+/// them.
+fn changed() {
+    // Before the run, in a child of `fork`, and on threads that are none of dhole's there is no
+    // other node.
+    let Ok(nodes) = threads::nodes() else { return };
+    if !IS_ASKED.swap(true, Ordering::SeqCst) && nodes > 1 {
+        for node in 0..nodes {
+            // A node that cannot be asked has ended, and with it the run.
+            let _ended = threads::start(NodeId::at(node), entry::EXCHANGE, 0);
+        }
     }
+    wake_exchange();
+}
+
+/// This thread takes these signals for as long as a call lasts, until this is dropped.
+struct Awaits;
+
+impl Awaits {
+    fn new(signals: u64) -> Awaits {
+        Awaits::set(signals);
+        Awaits
+    }
+
+    fn set(signals: u64) {
+        if let Some(own) = running::own() {
+            // Whoever sends a signal to a thread that waits for it locks them all.
+            let all = running::all();
+            own.awaited.store(signals, Ordering::SeqCst);
+            drop(all);
+            changed();
+        }
+    }
+}
+
+impl Drop for Awaits {
+    fn drop(&mut self) {
+        Awaits::set(0);
+    }
+}
+
+fn note_set(signal: c_int) {
+    SET.fetch_or(bit(signal), Ordering::SeqCst);
 }
 
 /// The run has begun, and handles its signals.
@@ -76,6 +127,10 @@ unsafe fn mask(real: Mask, how: c_int, set: *const sigset_t, old: *mut sigset_t)
         if done == 0 && !old.is_null() {
             old.write(before.assume_init());
         }
+        if let (0, false, Some(running)) = (done, set.is_null(), running::own()) {
+            running.blocked.store(blocked_now(), Ordering::SeqCst);
+            changed();
+        }
         done
     }
 }
@@ -87,12 +142,7 @@ const REAL_TIME: u64 = 1 << 31;
 
 /// What this thread blocks, in 32 bits. Of real-time signals it says all or none.
 pub(crate) fn mask_to_pass_on() -> u32 {
-    let mut mask = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: zeros are such a set, which the call fills in; its first word has all signals.
-    let mask = unsafe {
-        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
-        mask.as_ptr().cast::<u64>().read()
-    };
+    let mask = blocked_now();
     // The C library keeps the first two to itself.
     let all = !0_u64 << (libc::SIGRTMIN() - 1);
     let real_time = if mask & all == all { REAL_TIME } else { 0 };
@@ -106,13 +156,9 @@ pub(crate) fn take_mask(passed_on: u32) {
         0 => 0,
         _ => !0_u64 << (libc::SIGRTMIN() - 1),
     };
-    let mut mask = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: zeros are such a set, of which the first word has all signals.
-    unsafe {
-        let first = mask.as_mut_ptr().cast::<u64>();
-        first.write(word & USUAL | real_time);
-        libc::pthread_sigmask(libc::SIG_SETMASK, mask.as_ptr(), std::ptr::null_mut());
-    }
+    let mask = set_of(word & USUAL | real_time);
+    // SAFETY: the set is this function's own.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut()) };
 }
 
 /// `pthread_sigmask`.
@@ -143,23 +189,115 @@ pub unsafe extern "C" fn dh_sigsuspend(set: *const sigset_t) -> c_int {
     // SAFETY: as above.
     unsafe {
         let own = open(set);
+        let _awaits = Awaits::new(!word_of(&own));
         libc::sigsuspend(&raw const own)
+    }
+}
+
+/// Waits for one of these signals, and takes it: which one, or -1 with `errno`.
+///
+/// # Safety
+/// As of `sigtimedwait`.
+unsafe fn wait_for(
+    set: *const sigset_t,
+    info: *mut libc::siginfo_t,
+    time: *const libc::timespec,
+) -> c_int {
+    let mut came = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the caller's; the copies are this function's own, and the system accesses no others.
+    unsafe {
+        let own = open(set);
+        let time = (!time.is_null()).then(|| time.read());
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let into = came.as_mut_ptr();
+        let wait = |time| libc::sigtimedwait(&raw const own, into, time);
+        let awaits = Awaits::new(word_of(&own));
+        let mut signal = wait(time);
+        let why = *libc::__errno_location();
+        drop(awaits);
+        if signal < 0 && why == libc::EAGAIN {
+            // Another node may have sent one to this thread meanwhile.
+            let at_once = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            signal = wait(&raw const at_once);
+        } else {
+            crate::failure::set_errno(why);
+        }
+        if signal >= 0 && !info.is_null() {
+            info.write(came.assume_init());
+        }
+        signal
     }
 }
 
 /// `sigwait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sigwait(set: *const sigset_t, into: *mut c_int) -> c_int {
-    let mut signal = 0;
-    // SAFETY: as above.
-    unsafe {
-        let own = open(set);
-        let done = libc::sigwait(&raw const own, &raw mut signal);
-        if done == 0 {
-            into.write(signal);
+    loop {
+        // SAFETY: as above.
+        let signal = unsafe { wait_for(set, std::ptr::null_mut(), std::ptr::null()) };
+        if signal >= 0 {
+            // SAFETY: as above.
+            unsafe { into.write(signal) };
+            return 0;
         }
-        done
+        // SAFETY: this thread's own.
+        match unsafe { *libc::__errno_location() } {
+            libc::EINTR => {}
+            why => return why,
+        }
     }
+}
+
+/// `sigwaitinfo`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigwaitinfo(set: *const sigset_t, info: *mut libc::siginfo_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { wait_for(set, info, std::ptr::null()) }
+}
+
+/// `sigtimedwait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dh_sigtimedwait(
+    set: *const sigset_t,
+    info: *mut libc::siginfo_t,
+    time: *const libc::timespec,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { wait_for(set, info, time) }
+}
+
+/// Calls that wait with another mask, if they are given one.
+macro_rules! masked {
+    ($($name:ident = $real:path, ($($before:ident: $b:ty),*), ($($after:ident: $a:ty),*);)*) => {$(
+        #[doc = concat!("`", stringify!($real), "`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($before: $b,)* set: *const sigset_t, $($after: $a),*
+        ) -> c_int {
+            // SAFETY: the caller's, as of the function in the C library.
+            unsafe {
+                if set.is_null() {
+                    return $real($($before,)* set, $($after),*);
+                }
+                let own = open(set);
+                let _awaits = Awaits::new(!word_of(&own));
+                $real($($before,)* &raw const own, $($after),*)
+            }
+        }
+    )*};
+}
+
+masked! {
+    dh_ppoll = libc::ppoll,
+        (files: *mut libc::pollfd, count: libc::nfds_t, time: *const libc::timespec), ();
+    dh_pselect = libc::pselect,
+        (count: c_int, reads: *mut libc::fd_set, writes: *mut libc::fd_set,
+            fails: *mut libc::fd_set, time: *const libc::timespec), ();
+    dh_epoll_pwait = libc::epoll_pwait,
+        (epoll: c_int, events: *mut libc::epoll_event, most: c_int, ms: c_int), ();
 }
 
 /// `sigaltstack`. A stack in shared memory is replaced by a private one: the system writes there
@@ -244,6 +382,7 @@ pub unsafe extern "C" fn dh_sigaction(
     let done = unsafe { set_action(signal, action, old) };
     if done == 0 && !action.is_null() {
         note_set(signal);
+        changed();
     }
     done
 }

@@ -11,7 +11,9 @@ use dhole_space::runtime_thread::SignalMask;
 
 use crate::failure::{cannot, fatal, refused};
 use crate::thread::Entry;
-use crate::{calls, exit, process_state, running, scheduling, semaphore, signals, stacks};
+use crate::{
+    calls, exit, process_state, running, scheduling, semaphore, signal_exchange, signals, stacks,
+};
 
 /// How many threads this node has started.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
@@ -24,7 +26,9 @@ const CODE: u64 = u32::MAX as u64;
 
 /// Runs a thread that some node has started here, and returns its value.
 fn handler(entry: u64, argument: u64) -> u64 {
-    let said = exit::serve(entry, argument).or_else(|| calls::serve(entry, argument));
+    let said = exit::serve(entry, argument)
+        .or_else(|| calls::serve(entry, argument))
+        .or_else(|| signal_exchange::serve(entry, argument));
     if let Some(said) = said {
         return said;
     }
@@ -59,9 +63,9 @@ fn run_entry(entry: Entry, argument: *mut c_void) -> u64 {
     value.expose_provenance() as u64
 }
 
-/// Runs what node 0 runs.
+/// Runs what node 0 runs. Threads of dhole's that serve other nodes take no signals.
 pub(crate) fn run(w: &mut Worker<'_>, main: impl FnOnce() -> c_int) -> Result<c_int, ThreadError> {
-    threads::run(w, &handler, |_| main())
+    SignalMask::of_runtime().during(|| threads::run(w, &handler, |_| main()))
 }
 
 /// Runs what node 0 has this node do, until its program is over. This thread runs none of the

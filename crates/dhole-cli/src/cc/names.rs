@@ -23,7 +23,8 @@ const RENAMED: &str = "\
     sem_timedwait sched_yield \
     sem_clockwait pthread_mutex_clocklock pthread_cond_clockwait pthread_rwlock_timedrdlock \
     pthread_rwlock_timedwrlock pthread_rwlock_clockrdlock pthread_rwlock_clockwrlock \
-    pthread_sigmask sigprocmask sigsuspend sigwait sigaction sigaltstack signal \
+    pthread_sigmask sigprocmask sigsuspend sigwait sigwaitinfo sigtimedwait ppoll pselect \
+    epoll_pwait sigaction sigaltstack signal \
     nanosleep \
     clock_nanosleep sleep usleep pause=pause_for_signal \
     pthread_testcancel pthread_setcancelstate pthread_setcanceltype pthread_getschedparam \

@@ -23,14 +23,32 @@ fn signals_are_taken_by_threads_of_the_program() {
     let stock = stock("alarms");
     for case in ["handler", "waited"] {
         let expected = checked(Command::new(&stock).arg(case).output().unwrap());
-        // The thread that takes them is on node 0, whose process has the timer.
         let alone = checked(Command::new(program).arg(case).output().unwrap());
         assert_eq!(text(&alone.stdout), text(&expected.stdout));
-        let counts = if case == "handler" { 1..=1 } else { 1..=2 };
-        for processes in counts {
+        for processes in 1..=2 {
             let output = checked(run(program, processes, &[case]));
             assert_eq!(text(&output.stdout), text(&expected.stdout), "{processes}");
         }
+    }
+}
+
+#[test]
+fn a_signal_of_a_process_is_taken_by_the_thread_of_another_node_that_takes_it() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = built(&BUILT, "exchange", &["-pthread"]);
+    let expected = checked(Command::new(stock("exchange")).output().unwrap());
+    assert!(!text(&expected.stdout).contains("wrong"));
+    for (processes, domains) in [(1, "node"), (2, "node"), (2, "host"), (3, "host")] {
+        let output = run_in(domains, program, processes, &[]);
+        let said = text(&output.stderr);
+        assert_eq!(
+            lines(&output),
+            lines(&expected),
+            "{processes} {domains}: {said}"
+        );
+        // What ends a process ends the run, also where another node's thread has it open.
+        let output = run_in(domains, program, processes, &["dies"]);
+        assert_eq!(output.status.code(), Some(128 + 12), "SIGUSR2");
     }
 }
 
