@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use conformance::litmus::{CAUSALITY, Guard, Litmus, MESSAGE_PASSING, STORE_BUFFERING};
 use conformance::{Platform, seeds};
-use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, Version, WorkerIs};
-use serde::{Deserialize, Serialize};
+use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, Version, Wire, WorkerIs};
 
 /// What a node knows of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,7 +37,7 @@ pub const HASTY: usize = 3;
 /// It claims that several nodes may write one unit at once.
 pub const CLAIMS: usize = 4;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Wire)]
 pub enum Says {
     Ask(Oid),
     Answer(Oid, Version),

@@ -73,8 +73,18 @@ pub fn object(arguments: TokenStream, input: TokenStream) -> TokenStream {
 /// `#[wire(with = Type)]` encodes a field by `dhole_wire::WireAs` of that type instead.
 #[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: TokenStream) -> TokenStream {
+    wire_found(input, &wire::Found::AsCrate)
+}
+
+/// As [`Wire`](derive@Wire), for programs that use `dhole` alone: `dhole::protocol::Wire`.
+#[proc_macro_derive(WireOfProgram, attributes(wire))]
+pub fn derive_wire_of_program(input: TokenStream) -> TokenStream {
+    wire_found(input, &wire::Found::InFacade)
+}
+
+fn wire_found(input: TokenStream, found: &wire::Found) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
-    wire::derive(&input)
+    wire::derive(&input, found)
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

@@ -59,8 +59,8 @@ fn fields(fields: &Fields) -> Result<Vec<Field>> {
         let ty = &field.ty;
         let with = argument::<Type>(&field.attrs, "with", "a field knows `with = Type`")?;
         let form = match with {
-            None => quote!(<#ty as ::dhole_wire::Wire>),
-            Some(with) => quote!(<#with as ::dhole_wire::WireAs<#ty>>),
+            None => quote!(<#ty as __wire::Wire>),
+            Some(with) => quote!(<#with as __wire::WireAs<#ty>>),
         };
         Ok(Field {
             member,
@@ -78,7 +78,7 @@ fn nested(all: &[TokenStream]) -> TokenStream {
         [one] => one.clone(),
         [one, rest @ ..] => {
             let rest = nested(rest);
-            quote!(::dhole_wire::Pair(#one, #rest))
+            quote!(__wire::Pair(#one, #rest))
         }
     }
 }
@@ -89,7 +89,7 @@ fn nested_type(all: &[TokenStream]) -> TokenStream {
         [one] => one.clone(),
         [one, rest @ ..] => {
             let rest = nested_type(rest);
-            quote!(::dhole_wire::Pair<#one, #rest>)
+            quote!(__wire::Pair<#one, #rest>)
         }
     }
 }
@@ -147,7 +147,15 @@ impl Parts {
     }
 }
 
-pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
+/// Where the generated code finds the crate `dhole-wire`, which it calls `__wire`.
+pub enum Found {
+    /// Among the dependencies of the crate that derives.
+    AsCrate,
+    /// In `dhole`, for programs.
+    InFacade,
+}
+
+pub fn derive(input: &DeriveInput, found: &Found) -> Result<TokenStream> {
     let body = match &input.data {
         Data::Struct(data) => of_struct(&data.fields)?,
         Data::Enum(data) => of_enum(&input.ident, data.variants.iter())?,
@@ -155,14 +163,21 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
     };
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
-        parameter.bounds.push(syn::parse_quote!(::dhole_wire::Wire));
+        parameter.bounds.push(syn::parse_quote!(__wire::Wire));
     }
     let (implemented, of, predicates) = generics.split_for_impl();
     let name = &input.ident;
+    let wire = match found {
+        Found::AsCrate => quote!(::dhole_wire),
+        Found::InFacade => quote!(::dhole::__private::wire),
+    };
     Ok(quote! {
-        impl #implemented ::dhole_wire::Wire for #name #of #predicates {
-            #body
-        }
+        const _: () = {
+            use #wire as __wire;
+            impl #implemented __wire::Wire for #name #of #predicates {
+                #body
+            }
+        };
     })
 }
 
@@ -202,8 +217,8 @@ fn of_struct(fields: &Fields) -> Result<TokenStream> {
         #[inline]
         fn read(
             head: &Self::Head,
-            tail: &mut ::dhole_wire::Tail<'_>,
-        ) -> ::std::result::Result<Self, ::dhole_wire::WireError> {
+            tail: &mut __wire::Tail<'_>,
+        ) -> ::std::result::Result<Self, __wire::WireError> {
             let #take_head = head;
             ::std::result::Result::Ok(Self #read)
         }
@@ -234,12 +249,12 @@ fn of_enum<'a>(
             Some(Tag::Within(count)) => {
                 place += usize::from(count) - 1;
                 let (variant, end) = (&variant.ident, own.saturating_add(count));
-                tags.push(quote!(Self::#variant(it) => #own + ::dhole_wire::Wire::head(it)));
-                lens.push(quote!(Self::#variant(it) => ::dhole_wire::Wire::tail_len(it)));
-                writes.push(quote!(Self::#variant(it) => ::dhole_wire::Wire::write_tail(it, out),));
+                tags.push(quote!(Self::#variant(it) => #own + __wire::Wire::head(it)));
+                lens.push(quote!(Self::#variant(it) => __wire::Wire::tail_len(it)));
+                writes.push(quote!(Self::#variant(it) => __wire::Wire::write_tail(it, out),));
                 reads.push(quote! {
                     tag @ #own..#end => {
-                        ::dhole_wire::Wire::read(&(tag - #own), tail).map(Self::#variant)
+                        __wire::Wire::read(&(tag - #own), tail).map(Self::#variant)
                     }
                 });
                 continue;
@@ -257,10 +272,10 @@ fn of_enum<'a>(
         } = parts;
         let variant = &variant.ident;
         tags.push(quote!(Self::#variant { .. } => #tag));
-        lens.push(quote!(Self::#variant #bind => <#head as ::dhole_wire::Head>::LEN + #tail_len));
+        lens.push(quote!(Self::#variant #bind => <#head as __wire::Head>::LEN + #tail_len));
         writes.push(quote! {
             Self::#variant #bind => {
-                ::dhole_wire::write_head::<#head>(&#make_head, out);
+                __wire::write_head::<#head>(&#make_head, out);
                 #write_tails
             }
         });
@@ -301,11 +316,11 @@ fn of_enum<'a>(
         #[inline]
         fn read(
             head: &u8,
-            tail: &mut ::dhole_wire::Tail<'_>,
-        ) -> ::std::result::Result<Self, ::dhole_wire::WireError> {
+            tail: &mut __wire::Tail<'_>,
+        ) -> ::std::result::Result<Self, __wire::WireError> {
             match *head {
                 #(#reads)*
-                tag => ::std::result::Result::Err(::dhole_wire::WireError::Variant {
+                tag => ::std::result::Result::Err(__wire::WireError::Variant {
                     what: #what,
                     tag,
                 }),

@@ -48,7 +48,7 @@ macro_rules! number {
     )*};
 }
 
-number!(u8, u16, u32, u64);
+number!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
 impl Head for () {
     const LEN: usize = 0;

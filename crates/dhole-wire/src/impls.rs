@@ -1,6 +1,6 @@
 //! Numbers, flags, options, lists and words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Pair, Tail, Wire, WireError, write_head};
@@ -32,7 +32,7 @@ macro_rules! number {
     )*};
 }
 
-number!(u8, u16, u32, u64);
+number!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64, ());
 
 impl Wire for usize {
     type Head = u64;
@@ -293,6 +293,41 @@ list!(
     <T: Wire> Arc<[T]> as Vec<T> as T,
     <A: Array<Item: Wire>> SmallVec<A> as SmallVec<A> as A::Item
 );
+
+/// In ascending order.
+impl<T: Wire + Ord> Wire for BTreeSet<T> {
+    type Head = u32;
+
+    fn head(&self) -> u32 {
+        count(self.len())
+    }
+
+    fn tail_len(&self) -> usize {
+        let tails: usize = self.iter().map(T::tail_len).sum();
+        T::HEAD_LEN * self.len() + tails
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        for item in self {
+            write_head(&item.head(), out);
+        }
+        for item in self {
+            item.write_tail(out);
+        }
+    }
+
+    fn read(head: &u32, tail: &mut Tail<'_>) -> Result<BTreeSet<T>, WireError> {
+        let mut set = BTreeSet::new();
+        for head in tail.heads(*head as usize)? {
+            let item = T::read(&head, tail)?;
+            if set.last().is_some_and(|last| *last >= item) {
+                return Err(WireError::Value("items that are not in ascending order"));
+            }
+            set.insert(item);
+        }
+        Ok(set)
+    }
+}
 
 /// In ascending order of the keys.
 impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {

@@ -1,7 +1,7 @@
 //! What the derives make: one encoding for each value, of the length that it says, and nothing else
 //! is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dhole_wire::{
@@ -96,6 +96,9 @@ struct Everything<B> {
     short: Vec<u64>,
     either: Result<B, String>,
     map: BTreeMap<Id, u64>,
+    set: BTreeSet<(Id, i8)>,
+    signed: (i16, i32, i64),
+    nothing: (),
     last: Option<Box<B>>,
 }
 
@@ -117,9 +120,15 @@ fn everything() -> impl Strategy<Value = Everything<Id>> {
         "[a-z]{0,3}".prop_map(Err)
     ];
     let map = prop::collection::btree_map(any::<u16>().prop_map(Id), any::<u64>(), 0..3);
+    let item = (any::<u16>().prop_map(Id), any::<i8>());
+    let (set, signed) = (
+        prop::collection::btree_set(item, 0..3),
+        any::<(i16, i32, i64)>(),
+    );
+    let ordered = (map, set, signed);
     let last = prop::option::of(any::<u16>().prop_map(|it| Box::new(Id(it))));
-    (numbers, list, colours, short, either, map, last).prop_map(
-        |((numbers, long, flag), list, colours, short, either, map, last)| Everything {
+    (numbers, list, colours, short, either, ordered, last).prop_map(
+        |((numbers, long, flag), list, colours, short, either, ordered, last)| Everything {
             numbers,
             long,
             flag,
@@ -128,7 +137,10 @@ fn everything() -> impl Strategy<Value = Everything<Id>> {
             colours: colours.into(),
             short,
             either,
-            map,
+            map: ordered.0,
+            set: ordered.1,
+            signed: ordered.2,
+            nothing: (),
             last,
         },
     )
@@ -205,8 +217,19 @@ fn what_no_value_is_encoded_as_is_refused() {
     assert!(String::parse(&[1, 0, 0, 0, 0xff]).is_err());
     let twice = [&2_u32.to_le_bytes()[..], &[5, 0, 1], &[5, 0, 1]].concat();
     assert!(BTreeMap::<Id, u8>::parse(&twice).is_err());
+    assert!(BTreeSet::<(Id, u8)>::parse(&twice).is_err());
     let in_order = [&2_u32.to_le_bytes()[..], &[5, 0, 1], &[6, 0, 1]].concat();
     assert!(BTreeMap::<Id, u8>::parse(&in_order).is_ok());
+    assert!(BTreeSet::<(Id, u8)>::parse(&in_order).is_ok());
+}
+
+#[test]
+fn numbers_with_a_point_come_back_bit_by_bit() {
+    for bits in [0, 1 << 63, 0x7ff8_0000_0000_0001, 1.5_f64.to_bits()] {
+        let read = <(f64, f32)>::parse(&(f64::from_bits(bits), -0.0_f32).to_bytes());
+        let (double, single) = read.expect("any bits are a number");
+        assert_eq!((double.to_bits(), single.to_bits()), (bits, 1 << 31));
+    }
 }
 
 #[test]

@@ -169,4 +169,5 @@ pub mod sim {
 #[doc(hidden)]
 pub mod __private {
     pub use dhole_node::__private::*;
+    pub use dhole_wire as wire;
 }

@@ -14,3 +14,8 @@
 
 pub use dhole_model::{Coherence, MAX_MEMBERS, NodeId, Oid, OidRange, Version};
 pub use dhole_protocol::{CoherenceProtocol, Context, WorkerIs};
+/// The form in bytes of messages and notices, by `#[derive(Wire)]`.
+///
+/// Numbers, flags, options, lists, sets and maps in order, words, pairs and the ids of this module
+/// have one. A value has one form alone, and other bytes are refused where they arrive.
+pub use dhole_wire::program::Wire;

@@ -11,8 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, WorkerIs};
-use serde::{Deserialize, Serialize};
+use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, Wire, WorkerIs};
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -31,7 +30,7 @@ pub struct Uncached {
 }
 
 /// What nodes say to each other.
-#[derive(Serialize, Deserialize)]
+#[derive(Wire)]
 pub enum Says {
     /// Asks a home for a unit.
     Fetch(Oid),

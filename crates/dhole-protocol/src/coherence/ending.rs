@@ -27,7 +27,7 @@ impl Protocols {
         self.treadmarks.protect(out);
         self.races.ends_at_home(out);
         let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
-        let notices = self.members.notices(self.intervals.open_version(), out);
+        let notices = self.members.notices(self.intervals.open_version());
         let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
         if self.lazy.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;

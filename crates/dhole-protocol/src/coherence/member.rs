@@ -19,8 +19,7 @@ use std::marker::PhantomData;
 
 use dhole_model::{Coherence, MemberEntry, MemberId, NodeId, Oid, OidRange, Version};
 use dhole_registry::Ship;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use dhole_wire::Wire;
 
 use crate::command::WorkerIs;
 pub(crate) use erased::{AnyMember, Make};
@@ -49,12 +48,12 @@ pub trait CoherenceProtocol: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// The name in options, counters and reports. No other protocol of the program has it.
     const NAME: &'static str;
 
-    /// What nodes say to each other.
-    type Message: Serialize + DeserializeOwned;
+    /// What nodes say to each other, in the wire format.
+    type Message: Wire;
 
     /// What a node attaches to its interval when it ends: all that acquire what was released then
     /// or later learn it.
-    type Notice: Serialize + DeserializeOwned;
+    type Notice: Wire;
 
     /// Whether several nodes may write different parts of one unit between two synchronisations,
     /// and none loses what it wrote. `dhole-check` holds the protocol to it.
@@ -243,10 +242,7 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     }
 
     fn send_behind(&mut self, to: NodeId, message: &P::Message, units: &[Oid], what: Behind) {
-        match erased::encode(message) {
-            Ok(body) => self.turn.send(to, body, units, what),
-            Err(what) => self.turn.fail(what),
-        }
+        self.turn.send(to, message.to_bytes(), units, what);
     }
 
     /// Takes the next unit's bytes from behind the message that is being delivered, and makes them

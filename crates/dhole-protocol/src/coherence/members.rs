@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::coherence::blocks::Kept;
 use crate::coherence::member::{AnyMember, Around, Make, Said, Turn};
-use crate::command::{Command, Commands, WorkerIs};
+use crate::command::{Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::sync::interval::MemberNotice;
 
@@ -269,22 +269,12 @@ impl Members {
     }
 
     /// What members attach to the interval of this version.
-    pub fn notices(&mut self, version: Version, out: &mut Commands) -> Vec<MemberNotice> {
+    pub fn notices(&mut self, version: Version) -> Vec<MemberNotice> {
         let mut notices = Vec::new();
         for Member { id: member, part } in &mut self.all {
             let member = *member;
-            match part.notice(version) {
-                None => {}
-                Some(Ok(body)) => {
-                    let body = body.into();
-                    notices.push(MemberNotice { member, body });
-                }
-                Some(Err(what)) => {
-                    let protocol = member.name();
-                    let cause = ProtocolError::Member { protocol, what };
-                    out.push(Command::Fail(Box::new(cause)));
-                }
-            }
+            let body = part.notice(version).map(Into::into);
+            notices.extend(body.map(|body| MemberNotice { member, body }));
         }
         notices
     }

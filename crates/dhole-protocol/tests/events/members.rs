@@ -11,7 +11,7 @@ use dhole_protocol::{
     Context, Event, Message, Needs, Operation, Protocol, ProtocolError, RegionCommand, Unread,
     WaitingFor, WorkerIs,
 };
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 use crate::pack::{
     OBJECT, Pack, acquire, allocated_under, arrive, from, miss_under, n, release, site,
@@ -28,7 +28,7 @@ pub struct Moving {
     came: BTreeSet<Oid>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Wire)]
 pub enum Says {
     Ask(u64),
     Move(u64),

@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 
 use dhole_model::{NodeId, Oid, OidRange, SortedMap, Version};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 use crate::{CoherenceProtocol, Context, WorkerIs};
 
@@ -81,7 +81,7 @@ enum State {
 }
 
 /// What a node wants to do with a unit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum Access {
     /// To read it.
     Read,
@@ -98,7 +98,7 @@ struct Unacknowledged {
 }
 
 /// A message of the directory protocol.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Wire)]
 pub enum DirectoryMessage {
     /// Asks the directory for a unit.
     Ask(Oid, Access),
@@ -118,7 +118,7 @@ pub enum DirectoryMessage {
 }
 
 /// A request that the directory passes on to the owner of a unit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Wire)]
 pub struct Forward {
     /// The unit.
     pub unit: Oid,
@@ -133,7 +133,7 @@ pub struct Forward {
 }
 
 /// A grant of ownership.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Wire)]
 pub struct Grant {
     /// The unit.
     pub unit: Oid,

@@ -5,8 +5,7 @@ use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
 use dhole_model::{NodeId, Oid, OidRange, Version};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use dhole_wire::Wire;
 
 use super::{CoherenceProtocol, Context, Turn};
 
@@ -24,7 +23,7 @@ impl Make {
         Make {
             make: |me, nodes| Box::new(Erased(P::new(me, nodes))),
             several_writers: P::SEVERAL_WRITERS,
-            is_notice: |bytes| decode::<P::Notice>(bytes).is_some(),
+            is_notice: |bytes| P::Notice::parse(bytes).is_ok(),
         }
     }
 }
@@ -40,7 +39,7 @@ pub(crate) trait AnyMember: Debug + Send + Sync {
     fn write_fault(&mut self, unit: Oid, turn: Turn<'_>);
     fn must_release(&self) -> bool;
     fn before_release(&mut self, turn: Turn<'_>);
-    fn notice(&mut self, version: Version) -> Option<Result<Vec<u8>, String>>;
+    fn notice(&mut self, version: Version) -> Option<Vec<u8>>;
     fn noticed(&mut self, version: Version, notice: &[u8], turn: Turn<'_>);
     fn after_acquire(&mut self, turn: Turn<'_>);
     fn unit_of(&self, body: &[u8]) -> Option<Oid>;
@@ -92,12 +91,12 @@ impl<P: CoherenceProtocol> AnyMember for Erased<P> {
         self.0.before_release(&mut Context::new(turn));
     }
 
-    fn notice(&mut self, version: Version) -> Option<Result<Vec<u8>, String>> {
-        self.0.notice(version).map(|notice| encode(&notice))
+    fn notice(&mut self, version: Version) -> Option<Vec<u8>> {
+        self.0.notice(version).map(|notice| notice.to_bytes())
     }
 
     fn noticed(&mut self, version: Version, notice: &[u8], turn: Turn<'_>) {
-        if let Some(notice) = decode(notice) {
+        if let Ok(notice) = P::Notice::parse(notice) {
             self.0.noticed(version, notice, &mut Context::new(turn));
         }
     }
@@ -107,11 +106,12 @@ impl<P: CoherenceProtocol> AnyMember for Erased<P> {
     }
 
     fn unit_of(&self, body: &[u8]) -> Option<Oid> {
-        P::unit_of(&decode(body)?)
+        P::unit_of(&P::Message::parse(body).ok()?)
     }
 
     fn deliver(&mut self, from: NodeId, body: &[u8], turn: Turn<'_>) -> Result<(), &'static str> {
-        let message = decode(body).ok_or("bytes that are no message of their protocol")?;
+        let message = P::Message::parse(body);
+        let message = message.map_err(|_| "bytes that are no message of their protocol")?;
         self.0.deliver(from, message, &mut Context::new(turn))
     }
 
@@ -130,16 +130,4 @@ impl<P: CoherenceProtocol> AnyMember for Erased<P> {
     fn is_quiescent(&self) -> bool {
         self.0.is_quiescent()
     }
-}
-
-/// The bytes of a message or a notice, or why it has none.
-pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, String> {
-    let encoded = postcard::to_extend(value, Vec::new());
-    encoded.map_err(|cause| format!("it says something that has no bytes: {cause}"))
-}
-
-/// What all of these bytes are.
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let (value, rest) = postcard::take_from_bytes(bytes).ok()?;
-    rest.is_empty().then_some(value)
 }

@@ -29,7 +29,7 @@ fn node() -> Protocol {
 
 fn deliver(node: &mut Protocol, message: DirectoryMessage) -> Result<Vec<Command>, ProtocolError> {
     let member = Directory::coherence().member().expect("it is a member");
-    let body = postcard::to_extend(&message, Vec::new()).expect("it has bytes");
+    let body = message.to_bytes();
     let (from, message) = (NodeId(1), Message::Coherence { member, body });
     let mut out = Vec::new();
     let stepped = node.step(Event::Deliver { from, message }, WorkerIs::InCall, &mut out);
