@@ -78,6 +78,8 @@ struct Inside<S> {
     lent: bool,
     /// The worker that had the turn has given it away, within an exclusive call.
     turn_is_free: bool,
+    /// How often the lock was taken.
+    taken: u64,
     state: S,
 }
 
@@ -115,6 +117,7 @@ impl<S> Monitor<S> {
             heap,
             lent: false,
             turn_is_free: false,
+            taken: 0,
             state,
         });
         Monitor {
@@ -207,13 +210,19 @@ impl<S> Monitor<S> {
 
     /// As [`lock`](Monitor::lock), where nobody has it.
     pub fn try_lock(&self) -> Option<Guard<'_, S>> {
-        match self.inside.try_lock() {
-            Ok(inside) => Some(Guard { inside }),
-            Err(TryLockError::Poisoned(poisoned)) => Some(Guard {
-                inside: poisoned.into_inner(),
-            }),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        let mut inside = match self.inside.try_lock() {
+            Ok(inside) => inside,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        inside.taken += 1;
+        Some(Guard { inside })
+    }
+
+    /// How often the node lock was taken before this: for measurements.
+    #[doc(hidden)]
+    pub fn taken(&self) -> u64 {
+        unpoisoned::lock(&self.inside).taken
     }
 
     /// Runs `f` as a call of the worker that shares its token. The lock is held when `f` starts and
@@ -282,7 +291,9 @@ impl<S> Monitor<S> {
     }
 
     fn enter(&self) -> MutexGuard<'_, Inside<S>> {
-        unpoisoned::lock(&self.inside)
+        let mut inside = unpoisoned::lock(&self.inside);
+        inside.taken += 1;
+        inside
     }
 }
 

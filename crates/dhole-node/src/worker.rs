@@ -148,6 +148,12 @@ impl<'id> Worker<'id> {
         self.link.node.counters()
     }
 
+    /// How often this node's lock was taken: for measurements.
+    #[doc(hidden)]
+    pub fn node_locks(&self) -> u64 {
+        self.link.node.monitor.taken()
+    }
+
     /// Ends all borrows and answers requests of other nodes, without synchronising and without
     /// write notices. Another process of this node goes on too, if one can.
     #[track_caller]
