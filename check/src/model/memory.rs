@@ -18,12 +18,13 @@ use std::fmt;
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::{
-    Accessed, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Permission,
-    RequestState, VIEW_BITS, WantedHold,
+    Accessed, MemoryAct, MemoryEffect, MemoryKind, MemoryMessage, MemoryOperation, Millipage,
+    Permission, RequestState, VIEW_BITS, WantedHold,
 };
+use dhole_protocol::part::NodePart as _;
 use stateright::{Model, Property};
 
-use super::minipages::{self, Happening, OBJECT, Parcels, revokes};
+use super::minipages::{self, Happening, OBJECT, Parcels, permits, revokes, sends};
 use crate::model::Sealed;
 
 pub use findings::{MemoryBug, MemoryFault, MemorySight};
@@ -112,7 +113,7 @@ struct Node {
     machine: Millipage,
     /// What threads may do with each minipage, and what it holds.
     copies: Vec<(Permission, u8)>,
-    commands: VecDeque<MemoryCommand>,
+    commands: VecDeque<MemoryEffect>,
     /// What came with the message whose commands these are.
     came: Option<u8>,
     threads: Vec<Thread>,
@@ -160,7 +161,7 @@ impl Step<'_> {
     }
 
     /// Changes a node, and carries out what its machine does.
-    fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryCommand>)) {
+    fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryEffect>)) {
         let mut out = Vec::new();
         self.node(at, |node| f(node, &mut out));
         if out.is_empty() {
@@ -176,12 +177,9 @@ impl Step<'_> {
     /// is one place in which it matters that they go on meanwhile: before a permission is taken
     /// away, behind what was sent.
     fn goes_on(&mut self, at: usize) {
-        while let Some(&command) = self.moment.nodes[at].commands.front() {
-            self.carry_out(at, command);
-            let sent = matches!(
-                command,
-                MemoryCommand::Send { .. } | MemoryCommand::SendBytes { .. }
-            );
+        while let Some(effect) = self.moment.nodes[at].commands.front() {
+            let sent = matches!(effect, MemoryEffect::Send { .. });
+            self.carry_out(at, effect.clone());
             let next = self.moment.nodes[at].commands.front();
             if sent && next.is_some_and(revokes) {
                 return;
@@ -197,31 +195,22 @@ impl Step<'_> {
     }
 
     /// What a bug makes of the commands of a step.
-    fn tamper_with(&self, at: usize, out: &mut Vec<MemoryCommand>) {
-        use MemoryCommand::{Permit, Send, SendBytes};
+    fn tamper_with(&self, at: usize, out: &mut Vec<MemoryEffect>) {
         let is_member = self.model.leader(at) != at;
+        let invalidated = |it: &MemoryEffect| sends(it, MemoryKind::Invalidated);
+        let serves = |it: &MemoryEffect| sends(it, MemoryKind::Data);
         let pairs = 0..out.len().saturating_sub(1);
         for place in pairs {
-            let pair = (out[place], out[place + 1]);
-            let swaps = match (self.model.bug, pair.1) {
-                (Some(MemoryBug::AnswerBeforeRevoking), Send { message, .. }) => {
-                    message.kind == MemoryKind::Invalidated
-                }
-                (Some(MemoryBug::MemberAnswersEarly), Send { message, .. }) => {
-                    message.kind == MemoryKind::Invalidated && is_member
-                }
-                (Some(MemoryBug::ReadBeforeRevoking), SendBytes { .. }) => true,
+            let swaps = match self.model.bug {
+                Some(MemoryBug::AnswerBeforeRevoking) => invalidated(&out[place + 1]),
+                Some(MemoryBug::MemberAnswersEarly) => invalidated(&out[place + 1]) && is_member,
+                Some(MemoryBug::ReadBeforeRevoking) => serves(&out[place + 1]),
                 _ => false,
             };
-            if swaps && revokes(&pair.0) {
+            if swaps && revokes(&out[place]) {
                 out.swap(place, place + 1);
             }
         }
-        let serves = |it: &MemoryCommand| matches!(it, SendBytes { .. });
-        let invalidated = |it: &MemoryCommand| match it {
-            Send { message, .. } => message.kind == MemoryKind::Invalidated,
-            _ => false,
-        };
         match self.model.bug {
             Some(MemoryBug::SkipInvalidation) if out.iter().any(invalidated) => {
                 out.retain(|it| !revokes(it));
@@ -231,13 +220,13 @@ impl Step<'_> {
             }
             Some(MemoryBug::StayWritable) if out.iter().any(serves) => {
                 let reads = Permission::Read;
-                out.retain(|it| !matches!(it, Permit { permission, .. } if *permission == reads));
+                out.retain(|it| permits(it) != Some(reads));
             }
             Some(MemoryBug::InstallWritable)
-                if matches!(out.first(), Some(MemoryCommand::Install(_))) =>
+                if matches!(out.first(), Some(MemoryEffect::Act(MemoryAct::Install(_)))) =>
             {
-                for command in out {
-                    if let Permit { permission, .. } = command {
+                for effect in out {
+                    if let MemoryEffect::Act(MemoryAct::Permit { permission, .. }) = effect {
                         *permission = Permission::Write;
                     }
                 }
@@ -357,33 +346,37 @@ impl Step<'_> {
     }
 
     /// Carries out the first command of a node.
-    fn carry_out(&mut self, at: usize, command: MemoryCommand) {
+    fn carry_out(&mut self, at: usize, effect: MemoryEffect) {
         self.node(at, |node| {
             node.commands.pop_front();
         });
-        match command {
-            MemoryCommand::Send { to, message } => self.send(NodeId::at(at), to, message, None),
-            MemoryCommand::SendBytes { to, message } => {
+        let act = match effect {
+            MemoryEffect::Send { to, message } => {
+                let carries = message.kind == MemoryKind::Data;
                 let of = self.model.minipage_of(message.minipage.at);
-                let value = of.map(|of| self.value(at, of));
-                self.send(NodeId::at(at), to, message, value);
+                let value = of.filter(|_| carries).map(|of| self.value(at, of));
+                return self.send(NodeId::at(at), to, message, value);
             }
-            MemoryCommand::Install(minipage) => {
+            MemoryEffect::Over(address) => return self.wake(at, address),
+            MemoryEffect::Act(act) => act,
+        };
+        match act {
+            MemoryAct::Install(minipage) => {
                 let of = self.model.minipage_of(minipage.at);
                 let came = self.moment.nodes[at].came;
                 if let (Some(of), Some(value)) = (of, came) {
                     self.set_value(at, of, value);
                 }
             }
-            MemoryCommand::Allocated(run) => self.was_allocated(run),
-            MemoryCommand::Clear(minipage) => {
+            MemoryAct::Allocated(run) => self.was_allocated(run),
+            MemoryAct::Clear(minipage) => {
                 let of = self.model.minipage_of(minipage.at);
                 let skips = self.model.bug == Some(MemoryBug::ReuseDirty);
                 if let (Some(of), false) = (of, skips) {
                     self.node(at, |node| node.copies[of].1 = 0);
                 }
             }
-            MemoryCommand::Permit {
+            MemoryAct::Permit {
                 minipage,
                 permission,
             } => {
@@ -392,10 +385,9 @@ impl Step<'_> {
                     self.look(of);
                 }
             }
-            MemoryCommand::Wake { address } => self.wake(at, address),
             // Minipages that nodes write together have a model of their own (`release`).
-            MemoryCommand::Owes | MemoryCommand::Twin(_) | MemoryCommand::DropTwin(_) => {}
-            MemoryCommand::SendDiff { .. } | MemoryCommand::MergeDiff(_) => {}
+            MemoryAct::Owes | MemoryAct::Twin(_) => {}
+            MemoryAct::DropTwin(_) | MemoryAct::MergeDiff(_) => {}
         }
     }
 
@@ -663,7 +655,7 @@ impl Model for MemoryModel {
         }
         for (at, node) in moment.nodes.iter().enumerate() {
             if let Some(command) = node.commands.front() {
-                actions.push(Happening::CarryOut(at, *command));
+                actions.push(Happening::CarryOut(at, command.clone()));
             }
             for (number, thread) in node.threads.iter().enumerate() {
                 let Some(op) = self.nodes[at][number].get(thread.done) else {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::Hash;
 
 use dhole_model::NodeId;
-use dhole_protocol::memory::{MemoryCommand, MemoryMessage, Permission};
+use dhole_protocol::memory::{MemoryAct, MemoryEffect, MemoryKind, MemoryMessage, Permission};
 
 use super::Sealed;
 
@@ -65,7 +65,7 @@ pub enum Happening {
     /// not.
     Compute(usize, usize, bool),
     /// A node carries out the next thing that its step does.
-    CarryOut(usize, MemoryCommand),
+    CarryOut(usize, MemoryEffect),
     /// The message at this place arrives, from one node at another.
     Deliver(usize, NodeId, NodeId, MemoryMessage),
 }
@@ -85,10 +85,25 @@ impl fmt::Debug for Happening {
     }
 }
 
-/// Whether a command takes a permission away, or leaves less.
-pub(super) fn revokes(command: &MemoryCommand) -> bool {
-    match command {
-        MemoryCommand::Permit { permission, .. } => *permission != Permission::Write,
-        _ => false,
+/// What an effect permits, if anything.
+pub(super) fn permits(effect: &MemoryEffect) -> Option<Permission> {
+    match effect {
+        MemoryEffect::Act(MemoryAct::Permit { permission, .. }) => Some(*permission),
+        _ => None,
     }
+}
+
+/// Whether an effect takes a permission away, or leaves less.
+pub(super) fn revokes(effect: &MemoryEffect) -> bool {
+    permits(effect).is_some_and(|permission| permission != Permission::Write)
+}
+
+/// Whether an effect sends bytes of a minipage.
+pub(super) fn carries(effect: &MemoryEffect) -> bool {
+    sends(effect, MemoryKind::Data) || sends(effect, MemoryKind::Diff)
+}
+
+/// Whether the effect sends a message of this kind.
+pub(super) fn sends(effect: &MemoryEffect, kind: MemoryKind) -> bool {
+    matches!(effect, MemoryEffect::Send { message, .. } if message.kind == kind)
 }

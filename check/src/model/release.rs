@@ -14,11 +14,12 @@ use std::fmt;
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::{
-    Accessed, MemoryCommand, MemoryFlush, MemoryKind, MemoryMessage, MemoryOperation, Millipage,
-    Permission, RequestState,
+    Accessed, MemoryAct, MemoryEffect, MemoryFlush, MemoryKind, MemoryMessage, MemoryOperation,
+    Millipage, Permission, RequestState,
 };
+use dhole_protocol::part::NodePart as _;
 
-use super::minipages::{self, OBJECT, Parcels, revokes};
+use super::minipages::{self, OBJECT, Parcels, carries, permits, revokes, sends};
 use crate::model::Sealed;
 
 pub use findings::{ReleaseBug, ReleaseFault, ReleaseSight};
@@ -98,7 +99,7 @@ struct Copy {
 struct Node {
     machine: Millipage,
     copies: Vec<Copy>,
-    commands: VecDeque<MemoryCommand>,
+    commands: VecDeque<MemoryEffect>,
     /// What came with the message whose commands these are.
     came: Words,
     threads: Vec<Thread>,
@@ -177,7 +178,7 @@ impl Step<'_> {
     }
 
     /// Changes a node, and carries out what its machine does.
-    fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryCommand>)) {
+    fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryEffect>)) {
         let mut out = Vec::new();
         self.node(at, |node| f(node, &mut out));
         self.tamper_with(&mut out);
@@ -189,20 +190,18 @@ impl Step<'_> {
     /// permission is taken away, behind what was sent, and behind a permission to write, before
     /// anything but a wake.
     fn goes_on(&mut self, at: usize) {
-        use MemoryCommand::{Permit, Send, SendBytes, SendDiff, Wake};
-        while let Some(&command) = self.moment.nodes[at].commands.front() {
-            self.carry_out(at, command);
-            let sent = matches!(command, Send { .. } | SendBytes { .. } | SendDiff { .. });
-            let opens = matches!(
-                command,
-                Permit {
-                    permission: Permission::Write,
-                    ..
-                }
-            );
+        while let Some(effect) = self.moment.nodes[at].commands.front() {
+            let effect = effect.clone();
+            let sent = matches!(effect, MemoryEffect::Send { .. });
+            let opens = matches!(permits(&effect), Some(Permission::Write));
+            self.carry_out(at, effect);
             let next = self.moment.nodes[at].commands.front();
             let revoked = next.is_some_and(revokes);
-            let looks = next.is_some_and(|next| !matches!(next, Send { .. } | Wake { .. }));
+            let looks = next.is_some_and(|next| match next {
+                MemoryEffect::Send { .. } => carries(next),
+                MemoryEffect::Over(_) => false,
+                MemoryEffect::Act(_) => true,
+            });
             if sent && revoked || opens && looks {
                 return;
             }
@@ -211,27 +210,29 @@ impl Step<'_> {
     }
 
     /// What a bug makes of the commands of a step.
-    fn tamper_with(&self, out: &mut [MemoryCommand]) {
-        use MemoryCommand::{Permit, Send, SendDiff, Twin};
+    fn tamper_with(&self, out: &mut [MemoryEffect]) {
         let pairs = 0..out.len().saturating_sub(1);
         for place in pairs {
-            let swaps = matches!(
-                (self.model.bug, &out[place], &out[place + 1]),
-                (Some(ReleaseBug::TwinLate), Twin(_), Permit { .. })
-                    | (Some(ReleaseBug::DiffEarly), Permit { .. }, SendDiff { .. })
-            );
+            let (first, second) = (&out[place], &out[place + 1]);
+            let swaps = match self.model.bug {
+                Some(ReleaseBug::TwinLate) => {
+                    let twins = matches!(first, MemoryEffect::Act(MemoryAct::Twin(_)));
+                    twins && permits(second).is_some()
+                }
+                Some(ReleaseBug::DiffEarly) => {
+                    permits(first).is_some() && sends(second, MemoryKind::Diff)
+                }
+                _ => false,
+            };
             if swaps {
                 out.swap(place, place + 1);
                 return;
             }
         }
-        let invalidated = out.iter().any(|it| match it {
-            Send { message, .. } => message.kind == MemoryKind::Invalidated,
-            _ => false,
-        });
+        let invalidated = out.iter().any(|it| sends(it, MemoryKind::Invalidated));
         if self.model.bug == Some(ReleaseBug::KeepCopy) && invalidated {
-            for command in out.iter_mut() {
-                if let Permit { permission, .. } = command {
+            for effect in out.iter_mut() {
+                if let MemoryEffect::Act(MemoryAct::Permit { permission, .. }) = effect {
                     *permission = Permission::Read;
                 }
             }
@@ -316,35 +317,41 @@ impl Step<'_> {
     }
 
     /// Carries out the first command of a node.
-    fn carry_out(&mut self, at: usize, command: MemoryCommand) {
+    fn carry_out(&mut self, at: usize, effect: MemoryEffect) {
         self.node(at, |node| {
             node.commands.pop_front();
         });
         let me = NodeId::at(at);
         let came = self.moment.nodes[at].came;
         let of = |minipage: dhole_protocol::memory::Minipage| self.model.minipage_of(minipage.at);
-        match command {
-            MemoryCommand::Send { to, message } => self.send(me, to, message, [None; WORDS]),
-            MemoryCommand::SendBytes { to, message } => {
-                let words = self.moment.nodes[at].copies[of(message.minipage)].words;
-                self.send(me, to, message, words.map(Some));
-            }
-            MemoryCommand::Twin(minipage) => self.copy(at, of(minipage), |copy| {
+        let act = match effect {
+            MemoryEffect::Send { to, message } => match message.kind {
+                MemoryKind::Data => {
+                    let words = self.moment.nodes[at].copies[of(message.minipage)].words;
+                    return self.send(me, to, message, words.map(Some));
+                }
+                MemoryKind::Diff => return self.sends_diff(at, to, message),
+                _ => return self.send(me, to, message, [None; WORDS]),
+            },
+            MemoryEffect::Over(address) => return self.wake(at, address),
+            MemoryEffect::Act(act) => act,
+        };
+        match act {
+            MemoryAct::Twin(minipage) => self.copy(at, of(minipage), |copy| {
                 copy.twin = Some(copy.words);
             }),
-            MemoryCommand::DropTwin(minipage) => {
+            MemoryAct::DropTwin(minipage) => {
                 self.copy(at, of(minipage), |copy| copy.twin = None);
             }
-            MemoryCommand::SendDiff { to, message } => self.sends_diff(at, to, message),
-            MemoryCommand::MergeDiff(minipage) => self.fills(at, of(minipage), |words| {
+            MemoryAct::MergeDiff(minipage) => self.fills(at, of(minipage), |words| {
                 for (word, came) in words.iter_mut().zip(came) {
                     *word = came.unwrap_or(*word);
                 }
             }),
-            MemoryCommand::Install(minipage) => self.fills(at, of(minipage), |words| {
+            MemoryAct::Install(minipage) => self.fills(at, of(minipage), |words| {
                 *words = came.map(|word| word.expect("all words come"));
             }),
-            MemoryCommand::Permit {
+            MemoryAct::Permit {
                 minipage,
                 permission,
             } => {
@@ -352,8 +359,7 @@ impl Step<'_> {
                 self.copy(at, of, |copy| copy.permission = permission);
                 self.look(of);
             }
-            MemoryCommand::Wake { address } => self.wake(at, address),
-            MemoryCommand::Clear(_) | MemoryCommand::Allocated(_) | MemoryCommand::Owes => {}
+            MemoryAct::Clear(_) | MemoryAct::Allocated(_) | MemoryAct::Owes => {}
         }
     }
 

@@ -12,8 +12,9 @@ use std::fmt;
 
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::memory::sync::{
-    ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
+    ThreadAct, ThreadAttempt, ThreadEffect, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
 };
+use dhole_protocol::part::NodePart as _;
 use stateright::{Model, Property};
 
 use super::found::{Found, found};
@@ -179,7 +180,7 @@ impl Step<'_> {
     }
 
     /// Changes a node, and carries out what its machine wants done.
-    fn at<R>(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<ThreadCommand>) -> R) -> R {
+    fn at<R>(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<ThreadEffect>) -> R) -> R {
         let mut node = Node::clone(&self.moment.nodes[at]);
         let mut out = Vec::new();
         let result = match self.model.shares_locks {
@@ -189,9 +190,9 @@ impl Step<'_> {
         self.moment.nodes[at] = Sealed::new(node);
         for command in out {
             match command {
-                ThreadCommand::Send { to, message } => self.send(at, to, message),
-                ThreadCommand::Wake(thread) => self.wake(at, thread.number() as usize),
-                ThreadCommand::Started => {}
+                ThreadEffect::Send { to, message } => self.send(at, to, message),
+                ThreadEffect::Over(thread) => self.wake(at, thread.number() as usize),
+                ThreadEffect::Act(ThreadAct::Started) => {}
             }
         }
         result
@@ -228,7 +229,7 @@ impl Step<'_> {
     fn deliver(&mut self, place: usize) {
         let Parcel { from, to, message } = Parcel::clone(&self.moment.parcels.remove(place));
         let taken = self.at(to.index(), |node, out| {
-            node.machine.deliver(from, message, out)
+            node.machine.deliver(from, message, 0, out)
         });
         if taken.is_err() {
             self.fault(ThreadFault::Refused);

@@ -2,10 +2,11 @@
 
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::Message;
-use dhole_protocol::memory::sync::{ThreadCommand, ThreadId, ThreadSync};
+use dhole_protocol::memory::sync::{ThreadEffect, ThreadId, ThreadSync};
 use dhole_protocol::memory::{
-    MemoryCommand, MemoryFlush, MemoryMessage, MemoryOperation, Millipage,
+    MemoryAct, MemoryEffect, MemoryFlush, MemoryMessage, MemoryOperation, Millipage,
 };
+use dhole_protocol::part::NodePart as _;
 
 const NODES: usize = 3;
 const OBJECT_BYTES: u64 = NODES as u64 * (64 << 10);
@@ -19,8 +20,8 @@ struct Node {
     minipages: Millipage,
     flush: MemoryFlush,
     threads: ThreadSync,
-    out: Vec<MemoryCommand>,
-    thread_out: Vec<ThreadCommand>,
+    out: Vec<MemoryEffect>,
+    thread_out: Vec<ThreadEffect>,
 }
 
 impl Node {
@@ -88,49 +89,48 @@ impl Node {
     }
 
     fn takes(&mut self, from: NodeId, message: Message, has_payload: bool) {
-        match message {
-            Message::Memory(message) => {
-                let bytes = if has_payload {
-                    message.payload_bytes()
-                } else {
-                    0
-                };
-                let (minipages, out) = (&mut self.minipages, &mut self.out);
-                _ = minipages.deliver(from, message, bytes as usize, out);
-            }
-            Message::Threads(message) => {
-                let (threads, out) = (&mut self.threads, &mut self.thread_out);
-                _ = threads.deliver(from, *message, out);
-            }
-            _ => {}
+        let Message::Part(frame) = message else {
+            return;
+        };
+        if let Some(message) = frame.message::<Millipage>() {
+            let bytes = if has_payload {
+                message.payload_bytes()
+            } else {
+                0
+            };
+            let (minipages, out) = (&mut self.minipages, &mut self.out);
+            _ = minipages.deliver(from, message, bytes as usize, out);
+        } else if let Some(message) = frame.message::<ThreadSync>() {
+            let (threads, out) = (&mut self.threads, &mut self.thread_out);
+            _ = threads.deliver(from, message, 0, out);
         }
     }
 
-    /// Commands name nodes of the run, and minipages of the memory.
+    /// Effects name nodes of the run, and minipages of the memory.
     fn check(&mut self) {
-        for command in self.thread_out.drain(..) {
-            if let ThreadCommand::Send { to, .. } = command {
+        for effect in self.thread_out.drain(..) {
+            if let ThreadEffect::Send { to, .. } = effect {
                 assert!(
                     to.index() < NODES,
                     "something about threads is sent to {to}"
                 );
             }
         }
-        for command in self.out.drain(..) {
-            match command {
-                MemoryCommand::Send { to, message }
-                | MemoryCommand::SendBytes { to, message }
-                | MemoryCommand::SendDiff { to, message } => {
+        for effect in self.out.drain(..) {
+            match effect {
+                MemoryEffect::Send { to, message } => {
                     assert!(to.index() < NODES, "something is sent to {to}");
                     let MemoryMessage { asker, .. } = message;
                     assert!(asker.index() < NODES, "something is sent for {asker}");
                 }
-                MemoryCommand::Install(minipage)
-                | MemoryCommand::Twin(minipage)
-                | MemoryCommand::MergeDiff(minipage)
-                | MemoryCommand::DropTwin(minipage)
-                | MemoryCommand::Clear(minipage)
-                | MemoryCommand::Permit { minipage, .. } => {
+                MemoryEffect::Act(
+                    MemoryAct::Install(minipage)
+                    | MemoryAct::Twin(minipage)
+                    | MemoryAct::MergeDiff(minipage)
+                    | MemoryAct::DropTwin(minipage)
+                    | MemoryAct::Clear(minipage)
+                    | MemoryAct::Permit { minipage, .. },
+                ) => {
                     let is_within = minipage.is_within(OBJECT_BYTES, VIEWS);
                     assert!(is_within, "{minipage:?} is none of the memory's");
                 }

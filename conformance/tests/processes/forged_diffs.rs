@@ -14,8 +14,8 @@ use dhole_live::Processes;
 use dhole_model::Notify;
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Machine, Settings};
-use dhole_protocol::Message;
-use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Minipage};
+use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage};
+use dhole_protocol::{Frame, Message};
 
 use crate::hostile::{Malicious, frame};
 
@@ -43,7 +43,7 @@ struct Forger {
 /// A message about memory as a frame has it.
 fn body_of(message: MemoryMessage) -> Vec<u8> {
     let mut body = Vec::new();
-    Message::Memory(message).encode(&mut body);
+    Message::Part(Frame::of::<Millipage>(&message)).encode(&mut body);
     body
 }
 
@@ -63,9 +63,11 @@ impl Layer for Forger {
             return self.inner().send_with(to, parts, notify);
         }
         let (body, bytes) = rest.split_at(sample.len());
-        let Ok(Message::Memory(mut message)) = Message::decode(body) else {
-            panic!("a diff is a message about memory");
+        let Ok(Message::Part(part)) = Message::decode(body) else {
+            panic!("a diff is a message of a part");
         };
+        let message = part.message::<Millipage>();
+        let mut message = message.expect("a message about minipages");
         let mut bytes = bytes.to_vec();
         (self.forge)(&mut message, &mut bytes);
         let parts = [head, &body_of(message), &bytes];
@@ -210,7 +212,8 @@ fn a_diff_for_which_nobody_asked_is_refused_and_not_written() {
         (MemoryKind::Merged, 0, 0, merged),
         (MemoryKind::Merged, 4096, 0, merged),
     ] {
-        let frame = frame(&Message::Memory(about(kind, at)), bytes);
+        let message = Message::Part(Frame::of::<Millipage>(&about(kind, at)));
+        let frame = frame(&message, bytes);
         refused(SOUND, &[frame], why, [10, 11, 0, 0]);
     }
 }

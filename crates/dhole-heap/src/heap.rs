@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_space::{OwnPublications, PageStore, View, Views, touch};
@@ -39,6 +40,8 @@ pub(crate) struct Heap {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) node: NodeId,
     presence: Presence,
+    /// Whether the worker computes, for those without the node lock.
+    pub(crate) computes: Arc<AtomicBool>,
     pub(crate) slot: TakenSlot,
     pub(crate) read: HandleTable,
     /// The same table where there are views: there one handle says both.
@@ -131,6 +134,7 @@ impl Heap {
             cluster: cluster.clone(),
             node,
             presence: Presence::Exclusive,
+            computes: Arc::default(),
             slot,
             read,
             write,
@@ -176,6 +180,8 @@ impl Heap {
         let none_pending = self.pending.is_empty() && self.pending_elements.is_empty();
         debug_assert!(none_pending || presence == Presence::Shared);
         self.presence = presence;
+        let computes = presence == Presence::Computing;
+        self.computes.store(computes, Ordering::Relaxed);
     }
 
     /// The record of `oid`'s chunk, if this node has seen the chunk.

@@ -64,6 +64,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use dhole_model::NodeId;
@@ -95,6 +96,7 @@ pub struct Monitor<S> {
     read: HandleTable,
     write: HandleTable,
     extents: Arc<BothExtents>,
+    computes: Arc<AtomicBool>,
 }
 
 /// The node's token is lent already; there is one.
@@ -113,6 +115,7 @@ impl<S> Monitor<S> {
     pub fn new(cluster: &Arc<Cluster>, node: NodeId, state: S) -> Monitor<S> {
         let (heap, read, write) = Heap::new(cluster, node);
         let extents = Arc::clone(&heap.extents);
+        let computes = Arc::clone(&heap.computes);
         let inside = Mutex::new(Inside {
             heap,
             lent: false,
@@ -127,6 +130,7 @@ impl<S> Monitor<S> {
             read,
             write,
             extents,
+            computes,
         }
     }
 
@@ -198,6 +202,12 @@ impl<S> Monitor<S> {
         // `_turn` is dropped, after `f`, and with it 'id.
         let token = unsafe { Token::new(self.read, self.write, Arc::clone(&self.extents)) };
         Ok(f(token, Within(PhantomData)))
+    }
+
+    /// Whether the worker computes, for a thread that runs the worker's program: what other threads
+    /// read here may be over.
+    pub fn computes(&self) -> bool {
+        self.computes.load(Ordering::Relaxed)
     }
 
     /// Takes the node lock. For handlers; a worker calls it through its token, see

@@ -37,9 +37,20 @@ impl Payload {
         self.0.capacity() == 0
     }
 
+    /// The buffer itself.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.0
+    }
+
     /// The buffer itself, for a gatherer that appends.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.0
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Payload(bytes)
     }
 }
 

@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use dhole_model::{Counters, KindCounters, MAX_MEMBERS, MemberId, MessageKind, TypeCounters};
+use dhole_part::PartCounters;
 use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
@@ -41,6 +44,8 @@ pub(crate) struct Counting {
     pub measured: Measured,
     /// How many bytes messages have.
     pub sizes: MessageSizes,
+    /// What the parts count that take their messages without the node lock.
+    pub parts: Arc<PartCounters>,
 }
 
 impl Default for Counting {
@@ -54,6 +59,7 @@ impl Default for Counting {
             phases: PhaseClock::default(),
             measured: Measured::default(),
             sizes: MessageSizes::SENT,
+            parts: Arc::default(),
         }
     }
 }
@@ -120,6 +126,7 @@ impl Counting {
                 counters.by_kind.insert(kind, of_kind);
             }
         }
+        self.parts.add_to(&mut counters);
         for (member, of_member) in MemberId::all().zip(self.by_member) {
             if of_member.messages > 0 {
                 let name = member.name().to_owned();

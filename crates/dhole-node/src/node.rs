@@ -2,12 +2,13 @@
 //! carried out.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole_heap::{Cluster, Monitor, Presence};
 use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
+use dhole_part::PartCounters;
 use dhole_protocol::objects::{codec, ordered_codec};
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
@@ -45,6 +46,10 @@ pub struct Node {
     pub(crate) survives: bool,
     /// Numbers given out to new locks, semaphores and conditions.
     pub(crate) numbers_made: AtomicU64,
+    /// What the parts count that take their messages without the node lock.
+    pub(crate) part_counters: Arc<PartCounters>,
+    /// The run has ended early, as the state says.
+    has_ended: Arc<AtomicBool>,
 }
 
 /// What the node lock protects beside the heap.
@@ -78,6 +83,8 @@ pub(crate) struct State {
     refused: Option<ProtocolError>,
     /// The run is over, early: nothing that waits will go on.
     ended: Option<Ended>,
+    /// Whether it is, for those without the node lock.
+    has_ended: Arc<AtomicBool>,
     /// The packed value that node 0 brings to a barrier of the kind `Once`, or that came from it.
     pub value: Vec<u8>,
     pub(crate) values: Values,
@@ -104,6 +111,7 @@ impl Node {
         cluster: &Arc<Cluster>,
         pool: &Arc<PayloadPool>,
     ) -> Node {
+        let has_ended = Arc::<AtomicBool>::default();
         let state = State {
             id,
             nodes,
@@ -121,6 +129,7 @@ impl Node {
             after: 0,
             refused: None,
             ended: None,
+            has_ended: Arc::clone(&has_ended),
             value: Vec::new(),
             values: Values::default(),
             warnings: Vec::new(),
@@ -135,6 +144,8 @@ impl Node {
         Node {
             id,
             nodes,
+            part_counters: Arc::clone(&state.counting.parts),
+            has_ended,
             cluster: Arc::clone(cluster),
             monitor: Monitor::new(cluster, id, state),
             pool: Arc::clone(pool),
@@ -161,6 +172,11 @@ impl Node {
     /// Numbers of broadcasts are asked for, as the machine wants it.
     pub(crate) fn ask_for_numbers(&self) {
         self.monitor.lock().split().1.here.ask_for_numbers();
+    }
+
+    /// Whether the run has ended early. Takes no lock.
+    pub(crate) fn has_ended_early(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
     }
 
     /// What this node did so far.
@@ -591,6 +607,7 @@ impl State {
     /// Ends the run for this node; the first reason stays.
     pub fn end(&mut self, ended: Ended) {
         self.ended.get_or_insert(ended);
+        self.has_ended.store(true, Ordering::SeqCst);
         self.protocol.give_up();
     }
 

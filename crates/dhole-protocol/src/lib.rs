@@ -51,6 +51,7 @@ mod collective_call;
 mod command;
 mod effects;
 mod error;
+mod frame;
 mod handed_out;
 mod ids;
 pub mod memory;
@@ -69,6 +70,7 @@ mod transfer;
 mod waiting;
 
 pub use dhole_group as group;
+pub use dhole_part as part;
 
 pub use array_blocks::{ArrayBlocks, BlockAccess, BlockEvent, Needs, Unit};
 pub use array_event::{ArrayEvent, UnreadElements};
@@ -82,6 +84,7 @@ pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mism
 pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
+pub use frame::Frame;
 pub use handed_out::HandedOut;
 pub use message::{AbortReason, DecodeError, Message, PayloadOf, RegionKind, RegionMessage, Short};
 pub use node_set::NodeSet;

@@ -18,8 +18,9 @@
 //! ```
 //! use dhole_model::NodeId;
 //! use dhole_protocol::memory::{
-//!     Accessed, MemoryCommand, MemoryOperation, Millipage, Permission,
+//!     Accessed, MemoryAct, MemoryEffect, MemoryKind, MemoryOperation, Millipage, Permission,
 //! };
+//! use dhole_protocol::part::NodePart;
 //!
 //! let mut nodes = [0, 1].map(|node| Millipage::new(NodeId(node), 2, 1 << 30, 16));
 //! let mut out = Vec::new();
@@ -27,13 +28,13 @@
 //! let run = nodes[0].allocate(1, 256, 8)?;
 //! let accessed = nodes[1].access(run.at, MemoryOperation::Read, true, &mut out);
 //! assert_eq!(accessed, Accessed::Asked);
-//! let Some(MemoryCommand::Send { to, message }) = out.pop() else { panic!() };
+//! let Some(MemoryEffect::Send { to, message }) = out.pop() else { panic!() };
 //! // Node 0 may only read its copy from here on, before it sends it.
 //! nodes[to.index()].deliver(NodeId(1), message, 0, &mut out).unwrap();
 //! assert!(matches!(&out[..], [
-//!     MemoryCommand::Permit { permission: Permission::Read, .. },
-//!     MemoryCommand::SendBytes { to: NodeId(1), .. },
-//! ]));
+//!     MemoryEffect::Act(MemoryAct::Permit { permission: Permission::Read, .. }),
+//!     MemoryEffect::Send { to: NodeId(1), message },
+//! ] if message.kind == MemoryKind::Data));
 //! # Ok::<(), dhole_protocol::memory::MinipageRefusal>(())
 //! ```
 
@@ -56,8 +57,8 @@ mod table;
 use std::collections::{BTreeSet, VecDeque};
 
 use dhole_model::{NodeId, NodeMap, SortedMap};
+use dhole_part::{NodePart, PartEffects};
 
-use crate::error::ProtocolError;
 use ahead::Waits;
 use allocation::Allocation;
 use domain::Lent;
@@ -69,7 +70,7 @@ use release::Released;
 use table::Table;
 
 pub use ahead::{MOST_PREFETCH_BYTES, MOST_PREFETCHES};
-pub use command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
+pub use command::{MemoryAct, MemoryEffect, MemoryEvent, Permission};
 pub use group::MOST_IN_A_GROUP;
 pub use hold::{HoldRefusal, WantedHold};
 pub use message::{MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation};
@@ -170,7 +171,7 @@ enum Answer {
 /// What comes of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Accessed {
-    /// It may be made. It was permitted before, and is [permitted](MemoryCommand::Permit) again.
+    /// It may be made. It was permitted before, and is [permitted](MemoryAct::Permit) again.
     Permitted,
     /// It was asked for.
     Asked,
@@ -189,6 +190,40 @@ pub enum RequestState {
     Over,
     /// Nothing is allocated at the address, or no longer.
     Gone,
+}
+
+impl NodePart for Millipage {
+    const TAG: u8 = 0;
+
+    type Message = MemoryMessage;
+    type Act = MemoryAct;
+    /// The page of an address.
+    type Waiter = u64;
+    type Event = MemoryEvent;
+
+    fn deliver(
+        &mut self,
+        from: NodeId,
+        message: MemoryMessage,
+        payload: usize,
+        fx: &mut impl PartEffects<Self>,
+    ) -> Result<(), &'static str> {
+        self.sound(from, &message, payload)?;
+        self.take(from, message, fx)?;
+        self.take_own(fx)
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let works = |managed: &Managed| managed.copies_at_rest().is_none();
+        self.asked.is_empty()
+            && self.allocations.is_empty()
+            && self.members_ask.is_empty()
+            && self.only_lends()
+            && self.pushing.is_empty()
+            && self.released.is_at_rest()
+            && (self.prefetches, self.prefetched_bytes) == (0, 0)
+            && !self.managed.values().any(works)
+    }
 }
 
 impl Millipage {
@@ -327,7 +362,7 @@ impl Millipage {
         address: u64,
         operation: MemoryOperation,
         waits: bool,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Accessed {
         if let Some(held) = self.held_at(address)
             && needed(operation).is_some_and(|needed| held.permission >= needed)
@@ -336,7 +371,7 @@ impl Millipage {
                 minipage,
                 permission,
             } = held;
-            out.does(MemoryCommand::Permit {
+            out.act(MemoryAct::Permit {
                 minipage,
                 permission,
             });
@@ -357,7 +392,7 @@ impl Millipage {
         address: u64,
         operation: MemoryOperation,
         waits: Waits,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Accessed {
         let page = first_of_page(address);
         if self.joins_ahead(page, waits) {
@@ -389,7 +424,7 @@ impl Millipage {
 
     /// This node has written a minipage, and wants all others to have a copy. Nothing happens
     /// where it has no copy itself, or has pushed the minipage and that has not begun.
-    pub fn push(&mut self, address: u64, out: &mut impl MemoryEffects) {
+    pub fn push(&mut self, address: u64, out: &mut impl PartEffects<Self>) {
         let Some(Held { minipage, .. }) = self.held_at(address) else {
             return;
         };
@@ -411,7 +446,7 @@ impl Millipage {
         address: u64,
         operation: MemoryOperation,
         ticket: u32,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         self.ask_for(None, address, operation, ticket, out);
     }
@@ -423,7 +458,7 @@ impl Millipage {
         address: u64,
         operation: MemoryOperation,
         ticket: u32,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         let message = MemoryMessage {
             kind: MemoryKind::Request,
@@ -455,7 +490,7 @@ impl Millipage {
 
     /// A thread that waited for something at an address is about to go on: the manager hears that
     /// the operation is over, unless it has.
-    pub fn goes_on(&mut self, address: u64, out: &mut impl MemoryEffects) {
+    pub fn goes_on(&mut self, address: u64, out: &mut impl PartEffects<Self>) {
         let page = first_of_page(address);
         if self.goes_on_at(page, out) {
             self.serve(page, out);
@@ -464,7 +499,7 @@ impl Millipage {
     }
 
     /// Whether there was an answer to a request for something on a page, which is over now.
-    fn goes_on_at(&mut self, page: u64, out: &mut impl MemoryEffects) -> bool {
+    fn goes_on_at(&mut self, page: u64, out: &mut impl PartEffects<Self>) -> bool {
         let answer = self.asked.get(&page).and_then(|asked| asked.answer);
         if let Some(answer) = answer {
             self.asked.remove(&page);
@@ -473,23 +508,6 @@ impl Millipage {
             }
         }
         answer.is_some()
-    }
-
-    /// Takes a message, which came with so many bytes.
-    ///
-    /// # Errors
-    /// [`ProtocolError::BadMessage`]: no sound node says this.
-    pub fn deliver(
-        &mut self,
-        from: NodeId,
-        message: MemoryMessage,
-        payload: usize,
-        out: &mut impl MemoryEffects,
-    ) -> Result<(), ProtocolError> {
-        self.sound(from, &message, payload)
-            .and_then(|()| self.take(from, message, out))
-            .and_then(|()| self.take_own(out))
-            .map_err(|what| ProtocolError::BadMessage { from, what })
     }
 
     /// Whether a message makes sense, whatever has happened.
@@ -539,7 +557,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), &'static str> {
         if message.operation.allocates() {
             return match message.kind {
@@ -572,7 +590,7 @@ impl Millipage {
 
     /// Takes what this node says to itself because of another node's message: of a forged one
     /// comes what makes no sense.
-    fn take_own(&mut self, out: &mut impl MemoryEffects) -> Result<(), &'static str> {
+    fn take_own(&mut self, out: &mut impl PartEffects<Self>) -> Result<(), &'static str> {
         while let Some(message) = self.own.pop_front() {
             self.take(self.me, message, out)?;
         }
@@ -580,15 +598,15 @@ impl Millipage {
     }
 
     /// Takes what this node says to itself because of a step of its own.
-    fn own_messages(&mut self, out: &mut impl MemoryEffects) {
+    fn own_messages(&mut self, out: &mut impl PartEffects<Self>) {
         let taken = self.take_own(out);
         taken.expect("what a node says to itself is sound");
     }
 
-    fn send(&mut self, to: NodeId, message: MemoryMessage, out: &mut impl MemoryEffects) {
+    fn send(&mut self, to: NodeId, message: MemoryMessage, out: &mut impl PartEffects<Self>) {
         match to == self.me {
             true => self.own.push_back(message),
-            false => out.does(MemoryCommand::Send { to, message }),
+            false => out.send(to, message),
         }
     }
 
@@ -598,7 +616,7 @@ impl Millipage {
         request: MemoryMessage,
         kind: MemoryKind,
         minipage: Minipage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         let message = MemoryMessage {
             kind,
@@ -624,20 +642,6 @@ impl Millipage {
             .map(Managed::queued)
             .max()
             .unwrap_or(0)
-    }
-
-    /// Whether the node waits for nothing and owes nobody anything: for models and tests.
-    #[doc(hidden)]
-    pub fn is_at_rest(&self) -> bool {
-        let works = |managed: &Managed| managed.copies_at_rest().is_none();
-        self.asked.is_empty()
-            && self.allocations.is_empty()
-            && self.members_ask.is_empty()
-            && self.only_lends()
-            && self.pushing.is_empty()
-            && self.released.is_at_rest()
-            && (self.prefetches, self.prefetched_bytes) == (0, 0)
-            && !self.managed.values().any(works)
     }
 }
 

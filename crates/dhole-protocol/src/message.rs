@@ -7,9 +7,8 @@ use dhole_model::{
 };
 use smallvec::SmallVec;
 
+use crate::frame::Frame;
 use crate::handed_out::HandedOut;
-use crate::memory::MemoryMessage;
-use crate::memory::sync::ThreadMessage;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
 use crate::race::Raced;
@@ -464,15 +463,11 @@ pub enum Message {
         /// The message, in the protocol's own form.
         body: Vec<u8>,
     },
-    /// About a minipage of raw memory; its bytes are the payload.
-    #[message(
-        kind = it.counted_as(), payload = PayloadOf::Bytes(it.payload_bytes()),
-        check = it.check(nodes),
-    )]
-    Memory(MemoryMessage),
-    /// About threads of nodes, and what they wait for beside objects.
-    #[message(kind = it.counted_as(), check = it.check(nodes))]
-    Threads(Box<ThreadMessage>),
+    /// Of a part of the node that is not the protocol's. Bytes that the part names may be the
+    /// payload.
+    #[wire(tag = ..2)]
+    #[message(kind = it.kind(), payload = PayloadOf::Value)]
+    Part(Frame),
 }
 
 impl Message {

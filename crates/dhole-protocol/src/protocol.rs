@@ -713,10 +713,7 @@ impl Protocol {
                 site,
             } => self.sync_release(sync_object, from, &time, site, out),
             Message::Collective(message) => self.collected(from, *message, out),
-            Message::Objects(_)
-            | Message::Memory(_)
-            | Message::Threads(_)
-            | Message::After { .. } => {
+            Message::Objects(_) | Message::Part(_) | Message::After { .. } => {
                 let what = "a message about objects or memory to a node that has none";
                 Err(ProtocolError::BadMessage { from, what })
             }

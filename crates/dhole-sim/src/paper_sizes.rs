@@ -248,9 +248,8 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::Deadlock { cycle } => waiters(cycle),
         Message::Coherence { body, .. } => 1 + COUNT + body.len() as u64,
         // Millipage's header is the whole message (MultiView, section 3.3).
-        Message::Memory(_) => return 32,
-        // No paper says; they are of Millipage's kind.
-        Message::Threads(_) => return 32,
+        // No paper says how long messages about threads are; they are of Millipage's kind.
+        Message::Part(_) => return 32,
         Message::Abort { reason, .. } => {
             let reason = match reason {
                 AbortReason::Panicked(words)

@@ -5,11 +5,12 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use dhole_node::AnnexStep;
-use dhole_protocol::memory::sync::{ThreadAttempt, ThreadCommand, ThreadRefusal, ThreadSync};
+use dhole_protocol::memory::sync::{ThreadAttempt, ThreadRefusal, ThreadSync};
 
 use crate::context::{Body, MemoryWaitError};
 use crate::domain_locks::RunLocks;
 use crate::memory::Memory;
+use crate::node_sync::ThreadEffects;
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
 
@@ -67,50 +68,47 @@ impl Here {
     /// Takes a step of the machine, and waits until it has a result.
     pub fn attempt(
         &self,
-        mut begin: impl FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
+        mut begin: impl FnMut(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> Attempt,
     ) -> Result<u64, ThreadError> {
         self.attempt_then(&mut begin, &mut |_, _, _| None)
     }
 
     /// As [`attempt`](Here::attempt). While the thread waits it does something after each step, of
     /// which it hears how long it has waited, and which says how soon to do it again.
-    pub fn attempt_then(
-        &self,
-        begin: &mut dyn FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Attempt,
-        then: Then<'_>,
-    ) -> Result<u64, ThreadError> {
+    pub fn attempt_then(&self, begin: Begin<'_>, then: Then<'_>) -> Result<u64, ThreadError> {
         let _waiting = Waiting::begin();
         let (memory, thread) = (self.memory(), self.body.thread);
         let (mut begun, mut suspected, mut result) = (None, 0, None);
         let waits_for = WaitsFor::Thread(thread);
         self.body.wait(&memory.waiters, waits_for, &mut |out| {
-            let mut commands = Vec::new();
-            let mut machine = memory.sync.machine();
-            let waited_ns = begun.map(|began| out.now_ns.saturating_sub(began));
-            if waited_ns.is_none() {
-                (begun, suspected) = (Some(out.now_ns), out.now_ns);
-                result = match begin(&mut machine, &mut commands) {
-                    Ok(ThreadAttempt::Done(value)) => Some(Ok(value)),
-                    Ok(ThreadAttempt::Waits) => None,
-                    Err(refusal) => Some(Err(refusal)),
-                };
-            } else {
-                result = machine.result(thread);
-                out.ends_wait = result.is_none();
-                if result.is_none() && out.now_ns - suspected >= out.patience_ns {
-                    suspected = out.now_ns;
-                    machine.suspect(thread, &mut commands);
+            result = memory.sync.step(&memory.waiters, out, |machine, fx| {
+                let now_ns = fx.out.now_ns;
+                let waited_ns = begun.map(|began| now_ns.saturating_sub(began));
+                let mut result;
+                if waited_ns.is_none() {
+                    (begun, suspected) = (Some(now_ns), now_ns);
+                    result = match begin(machine, fx) {
+                        Ok(ThreadAttempt::Done(value)) => Some(Ok(value)),
+                        Ok(ThreadAttempt::Waits) => None,
+                        Err(refusal) => Some(Err(refusal)),
+                    };
+                } else {
+                    result = machine.result(thread);
+                    fx.out.ends_wait = result.is_none();
+                    if result.is_none() && now_ns - suspected >= fx.out.patience_ns {
+                        suspected = now_ns;
+                        machine.suspect(thread, fx);
+                        result = machine.result(thread);
+                    }
+                }
+                if result.is_none() {
+                    let waited = Duration::from_nanos(waited_ns.unwrap_or(0));
+                    fx.out.again_after = then(machine, waited, fx);
+                    // It may have ended the wait.
                     result = machine.result(thread);
                 }
-            }
-            if result.is_none() {
-                let waited = Duration::from_nanos(waited_ns.unwrap_or(0));
-                out.again_after = then(&mut machine, waited, &mut commands);
-                // It may have ended the wait.
-                result = machine.result(thread);
-            }
-            drop(machine);
-            memory.sync.carry_out(commands, &memory.waiters, out);
+                result
+            });
             if result.is_none() {
                 // A thread of this node may have begun.
                 result = memory.sync.machine().result(thread);
@@ -127,24 +125,27 @@ impl Here {
     /// Takes a step of the machine for which nobody waits.
     pub fn tell<R>(
         &self,
-        mut tells: impl FnMut(&mut ThreadSync, &mut Vec<ThreadCommand>) -> Result<R, ThreadRefusal>,
+        mut tells: impl FnMut(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> Told<R>,
     ) -> Result<R, ThreadError> {
         let _waiting = Waiting::begin();
         let memory = self.memory();
         let mut told = None;
         let waits_for = WaitsFor::Thread(self.body.thread);
         self.body.wait(&memory.waiters, waits_for, &mut |out| {
-            let mut commands = Vec::new();
-            told = Some(tells(&mut memory.sync.machine(), &mut commands));
-            memory.sync.carry_out(commands, &memory.waiters, out);
+            told = Some(memory.sync.step(&memory.waiters, out, &mut tells));
             AnnexStep::Over
         })?;
         Ok(told.expect("a step was taken")?)
     }
 }
 
+/// The first step of a thread that may wait.
+pub(crate) type Begin<'a> =
+    &'a mut dyn FnMut(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> Attempt;
+
 /// What a thread that waits does after a step, once it has waited for so long; how soon again.
 type Then<'a> =
-    &'a mut dyn FnMut(&mut ThreadSync, Duration, &mut Vec<ThreadCommand>) -> Option<Duration>;
+    &'a mut dyn FnMut(&mut ThreadSync, Duration, &mut ThreadEffects<'_, '_>) -> Option<Duration>;
 
+type Told<R> = Result<R, ThreadRefusal>;
 type Attempt = Result<ThreadAttempt, ThreadRefusal>;

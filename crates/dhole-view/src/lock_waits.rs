@@ -84,16 +84,15 @@ fn look_why(
     let mut result = None;
     let waits_for = WaitsFor::Thread(thread);
     here.body.wait(&memory.waiters, waits_for, &mut |out| {
-        let (now_ns, mut commands) = (out.now_ns, Vec::new());
+        let (now_ns, patience_ns) = (out.now_ns, out.patience_ns);
         let since = suspected.get_or_insert(now_ns);
-        let mut machine = memory.sync.machine();
-        if now_ns.saturating_sub(*since) >= out.patience_ns {
-            *since = now_ns;
-            machine.suspect(thread, &mut commands);
-        }
-        result = machine.result(thread);
-        drop(machine);
-        memory.sync.carry_out(commands, &memory.waiters, out);
+        result = memory.sync.step(&memory.waiters, out, |machine, fx| {
+            if now_ns.saturating_sub(*since) >= patience_ns {
+                *since = now_ns;
+                machine.suspect(thread, fx);
+            }
+            machine.result(thread)
+        });
         AnnexStep::Over
     })?;
     Ok(result.and_then(Result::err))

@@ -21,15 +21,17 @@ use dhole_node::{
     Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, Error, MemoryConsistency,
     MemoryLayout, MemoryManagers,
 };
+use dhole_part::{Live, NodePart as _, PartEffects as _};
 use dhole_protocol::ProtocolError;
-use dhole_protocol::memory::sync::ThreadMessage;
+use dhole_protocol::memory::sync::{ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryCommand, MemoryEffects, MemoryKind, MemoryMessage,
-    MemoryOperation, Millipage, RequestState,
+    Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation, Millipage,
+    RequestState,
 };
 use dhole_space::{Catcher, CatcherKind};
+use dhole_wire::Wire as _;
 
-use self::effects::Effects;
+use self::effects::{Effects, MemoryHost};
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
 use crate::arena::{Arena, Object, Placed};
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
@@ -134,7 +136,7 @@ impl Inside {
             if !stays {
                 machine.goes_on(kept.page, effects);
                 // Other threads may wait for that.
-                effects.does(MemoryCommand::Wake { address: kept.page });
+                effects.over(kept.page);
             }
             stays
         });
@@ -323,40 +325,25 @@ impl Annex for NodeMemory {
     fn deliver(
         &self,
         from: NodeId,
-        message: MemoryMessage,
+        part: u8,
+        message: &[u8],
         payload: &[u8],
         out: &mut AnnexOutbox<'_>,
-    ) -> Result<(), ProtocolError> {
-        let memory = &self.memory;
-        let mut inside = memory.lock();
-        let mut effects = memory.effects(payload, out);
-        effects.from = from;
-        let machine = &mut inside.machine;
-        // Before the step, which may pass the words on. There are no more than there may be.
-        let allocates = message.operation.allocates();
-        let words = 1..=MOST_WORDS as usize;
-        if message.has_words() && !allocates && words.contains(&payload.len()) {
-            let mut sites = memory.sites();
-            let address = message.address;
-            let manages = machine.manager_of(address) == Some(memory.node);
-            match message.kind {
-                MemoryKind::Gone => sites.heard(address, payload),
-                _ if manages => sites.asked_to_free(address, payload),
-                _ => sites.member_frees(from, address, payload),
+    ) -> Option<Result<(), ProtocolError>> {
+        let refused = |what| ProtocolError::BadMessage { from, what };
+        match part {
+            Millipage::TAG => {
+                let message = MemoryMessage::parse(message).ok()?;
+                Some(self.memory.deliver(from, message, payload, out))
             }
+            ThreadSync::TAG => {
+                let message = ThreadMessage::parse(message).ok()?;
+                let Memory { sync, waiters, .. } = &*self.memory;
+                let taken = sync.deliver(from, message, waiters, out);
+                Some(taken.map_err(refused))
+            }
+            _ => None,
         }
-        machine.deliver(from, message, payload.len(), &mut effects)?;
-        effects.failed.map_or(Ok(()), Err)
-    }
-
-    fn deliver_threads(
-        &self,
-        from: NodeId,
-        message: ThreadMessage,
-        out: &mut AnnexOutbox<'_>,
-    ) -> Result<(), ProtocolError> {
-        let Memory { sync, waiters, .. } = &*self.memory;
-        sync.deliver(from, message, waiters, out)
     }
 
     fn before_release(&self) {
@@ -417,19 +404,47 @@ impl Annex for NodeMemory {
 }
 
 impl Memory {
+    /// Takes a message about a minipage.
+    fn deliver(
+        &self,
+        from: NodeId,
+        message: MemoryMessage,
+        payload: &[u8],
+        out: &mut AnnexOutbox<'_>,
+    ) -> Result<(), ProtocolError> {
+        let mut inside = self.lock();
+        let mut effects = self.effects(payload, out);
+        effects.host.from = from;
+        let machine = &mut inside.machine;
+        // Before the step, which may pass the words on. There are no more than there may be.
+        let allocates = message.operation.allocates();
+        let words = 1..=MOST_WORDS as usize;
+        if message.has_words() && !allocates && words.contains(&payload.len()) {
+            let mut sites = self.sites();
+            let address = message.address;
+            let manages = machine.manager_of(address) == Some(self.node);
+            match message.kind {
+                MemoryKind::Gone => sites.heard(address, payload),
+                _ if manages => sites.asked_to_free(address, payload),
+                _ => sites.member_frees(from, address, payload),
+            }
+        }
+        let taken = machine.deliver(from, message, payload.len(), &mut effects);
+        taken.map_err(|what| ProtocolError::BadMessage { from, what })?;
+        effects.host.failed.map_or(Ok(()), Err)
+    }
+
     /// Threads that were started on this node, and did not begin, never will: a thread that waits
     /// for the end of one hears that.
     pub fn ends_starts(&self) {
-        let mut commands = Vec::new();
-        self.sync.machine().begins_no_more(&mut commands);
-        if commands.is_empty() {
+        if !self.sync.machine().begins_no_more() {
             return;
         }
         // It does not wait.
         let none = WaitsFor::Page(u64::MAX);
         let told = context::wait(self.threads(), none, &mut |out| {
-            let commands = std::mem::take(&mut commands);
-            self.sync.carry_out(commands, &self.waiters, out);
+            self.sync
+                .step(&self.waiters, out, |machine, fx| machine.end_starts(fx));
             AnnexStep::Over
         });
         context::must(self.threads(), told, "ending threads that could not begin");
@@ -514,7 +529,7 @@ impl Memory {
             let mut effects = self.effects(&[], out);
             let inside = &mut *self.lock();
             let next = step(inside, &mut effects);
-            refused = effects.failed.take();
+            refused = effects.host.failed.take();
             if refused.is_none() {
                 return next;
             }
@@ -541,7 +556,7 @@ impl Memory {
         self.steps(page, &mut |inside, effects| {
             let is_kept = inside.kept.iter().any(|kept| waits_for(kept.page) == page);
             let machine = &mut inside.machine;
-            effects.site = Some(site);
+            effects.host.site = Some(site);
             loop {
                 // Another thread has asked for it before, and keeps it until its instruction is
                 // over.
@@ -555,7 +570,7 @@ impl Memory {
                     }
                     machine.goes_on(address, effects);
                     freed = state != RequestState::Gone;
-                    if is_own || !freed || effects.failed.is_some() {
+                    if is_own || !freed || effects.host.failed.is_some() {
                         return AnnexStep::Over;
                     }
                 }
@@ -579,7 +594,7 @@ impl Memory {
         payload: &'a [u8],
         out: &'a mut AnnexOutbox<'o>,
     ) -> Effects<'a, 'o> {
-        Effects {
+        let host = MemoryHost {
             node: self.node,
             is_placed: self.is_placed,
             sites: &self.sites,
@@ -590,9 +605,9 @@ impl Memory {
             from: self.node,
             waiters: &self.waiters,
             payload,
-            out,
             failed: None,
-        }
+        };
+        Live { host, out }
     }
 
     /// A step of an access.
@@ -640,7 +655,7 @@ impl Memory {
                     MemoryOperation::Write => effects.out.write_faults += faulted,
                     _ => effects.out.read_faults += faulted,
                 }
-                effects.out.work.faults += faulted;
+                effects.out.work().faults += faulted;
             }
         }
         let state = match access.asked {
@@ -658,7 +673,7 @@ impl Memory {
             return AnnexStep::Waits;
         }
         inside.waits.remove(&thread);
-        effects.out.work.wakes += u64::from(access.waited);
+        effects.out.work().wakes += u64::from(access.waited);
         // A thread that has got a page and lost it before its instruction was made keeps the next
         // one until it is.
         let own = inside.kept.iter().filter(|kept| kept.thread == thread);

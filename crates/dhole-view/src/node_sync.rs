@@ -1,13 +1,12 @@
-//! A node's part of what threads wait for beside pages: the machine, and how its commands are
-//! carried out.
+//! A node's part of what threads wait for beside pages, and its host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::NodeId;
 use dhole_node::AnnexOutbox;
-use dhole_protocol::ProtocolError;
-use dhole_protocol::memory::sync::{ThreadCommand, ThreadId, ThreadMessage, ThreadSync};
+use dhole_part::{Live, NodePart as _, PartHost};
+use dhole_protocol::memory::sync::{ThreadAct, ThreadId, ThreadMessage, ThreadSync};
 
 use crate::domain_locks::RunLocks;
 use crate::waiters::{Waiters, WaitsFor};
@@ -25,7 +24,29 @@ pub(crate) struct NodeSync {
 }
 
 /// What begins threads that were started.
-type Begins = Box<dyn Fn(&mut ThreadSync, &mut Vec<ThreadCommand>) -> bool + Send>;
+type Begins = Box<dyn Fn(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> bool + Send>;
+
+/// The effects of a step, carried out.
+pub(crate) type ThreadEffects<'a, 'o> = Live<'a, ThreadHost, AnnexOutbox<'o>>;
+
+/// Keeps what is done when the step is over and the machine is not locked any more.
+#[derive(Default)]
+pub(crate) struct ThreadHost {
+    over: Vec<ThreadId>,
+    has_started: bool,
+}
+
+impl PartHost<ThreadSync, AnnexOutbox<'_>> for ThreadHost {
+    fn act(&mut self, act: ThreadAct, _: &mut AnnexOutbox<'_>) {
+        match act {
+            ThreadAct::Started => self.has_started = true,
+        }
+    }
+
+    fn over(&mut self, thread: ThreadId, _: &mut AnnexOutbox<'_>) {
+        self.over.push(thread);
+    }
+}
 
 impl NodeSync {
     pub fn new(me: NodeId, nodes: usize, locks: Option<RunLocks>) -> NodeSync {
@@ -90,38 +111,36 @@ impl NodeSync {
         message: ThreadMessage,
         waiters: &Waiters,
         out: &mut AnnexOutbox<'_>,
-    ) -> Result<(), ProtocolError> {
-        let mut commands = Vec::new();
-        let taken = self.machine().deliver(from, message, &mut commands);
-        self.carry_out(commands, waiters, out);
-        taken
+    ) -> Result<(), &'static str> {
+        let step = |machine: &mut ThreadSync, fx: &mut ThreadEffects<'_, '_>| {
+            machine.deliver(from, message, 0, fx)
+        };
+        self.step(waiters, out, step)
     }
 
-    /// Carries out what a step of the machine wants done, which is not locked.
-    pub fn carry_out(
+    /// Takes a step of the machine. Threads for which something is over go on when it is not locked
+    /// any more, and threads begin that were started.
+    pub fn step<R>(
         &self,
-        mut commands: Vec<ThreadCommand>,
         waiters: &Waiters,
         out: &mut AnnexOutbox<'_>,
-    ) {
-        let mut started = Vec::new();
-        if commands.contains(&ThreadCommand::Started)
+        step: impl FnOnce(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> R,
+    ) -> R {
+        let host = ThreadHost::default();
+        let mut fx = Live { host, out };
+        let result = step(&mut self.machine(), &mut fx);
+        if fx.host.has_started
             && let Some(begins) = &*self.begins()
         {
-            out.wakes_worker |= begins(&mut self.machine(), &mut started);
+            let worker_looks = begins(&mut self.machine(), &mut fx);
+            fx.out.wakes_worker |= worker_looks;
         }
-        commands.append(&mut started);
-        for command in commands {
-            match command {
-                ThreadCommand::Send { to, message } => out.send_threads(to, message),
-                ThreadCommand::Wake(thread) => {
-                    // One that does not wait beside the worker is the worker's.
-                    let is_beside = waiters.wake(WaitsFor::Thread(thread));
-                    out.wakes_worker |= !is_beside;
-                }
-                ThreadCommand::Started => {}
-            }
+        for thread in fx.host.over {
+            // One that does not wait beside the worker is the worker's.
+            let is_beside = waiters.wake(WaitsFor::Thread(thread));
+            out.wakes_worker |= !is_beside;
         }
+        result
     }
 
     /// What threads wait for, where nobody uses the machine: who asks wonders why nothing happens.

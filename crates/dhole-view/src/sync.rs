@@ -48,10 +48,9 @@
 use std::time::Duration;
 
 use dhole_model::CallSite;
-use dhole_protocol::memory::sync::ThreadSync;
 
 use crate::context::Body;
-use crate::here::{self, Here};
+use crate::here::{self, Begin, Here};
 use crate::lock_waits;
 use crate::thread_error::ThreadError;
 
@@ -141,9 +140,8 @@ pub fn barrier(key: u64, parties: u32, site: CallSite) -> Result<bool, ThreadErr
     let here = Here::find()?;
     here.memory().flush()?;
     let thread = here.body.thread;
-    let mut arrive =
-        |machine: &mut ThreadSync, out: &mut _| machine.arrive(thread, key, parties, site, out);
-    let first = here.attempt_then(&mut arrive, &mut |machine, waited, out| {
+    let arrive: Begin<'_> = &mut |machine, out| machine.arrive(thread, key, parties, site, out);
+    let first = here.attempt_then(arrive, &mut |machine, waited, out| {
         // As many of this node as the last time are expected.
         let left = GATHERS.saturating_sub(waited);
         let gathers = machine.has_unsent(key) && !left.is_zero();
@@ -186,10 +184,9 @@ pub fn wait_for(
     let here = Here::find()?;
     here.memory().flush()?;
     let thread = here.body.thread;
-    let mut wait =
-        |machine: &mut ThreadSync, out: &mut _| machine.wait_on(thread, condition, lock, site, out);
+    let wait: Begin<'_> = &mut |machine, out| machine.wait_on(thread, condition, lock, site, out);
     let mut is_over = false;
-    here.attempt_then(&mut wait, &mut |machine, waited, out| {
+    here.attempt_then(wait, &mut |machine, waited, out| {
         let left = at_most.saturating_sub(waited);
         if is_over || !left.is_zero() {
             return (!is_over).then_some(left);

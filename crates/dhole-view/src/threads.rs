@@ -9,12 +9,13 @@ use dhole_model::{CallSite, Counters, NodeId};
 use dhole_node::{AnnexStep, AnnexWaitError, Worker, panic_words};
 #[cfg(doc)]
 use dhole_protocol::memory::sync::ThreadRefusal;
-use dhole_protocol::memory::sync::{ThreadCommand, ThreadSync};
+use dhole_protocol::memory::sync::ThreadSync;
 use dhole_space::runtime_thread::SignalMask;
 
 use crate::context::{self, Body, Link, MemoryWaitError, Runs};
 use crate::here::Here;
 use crate::memory::Memory;
+use crate::node_sync::ThreadEffects;
 use crate::shared::memory;
 use crate::waiters::WaitsFor;
 
@@ -355,7 +356,7 @@ impl Beginning {
     fn begin(
         self: &Arc<Beginning>,
         machine: &mut ThreadSync,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut ThreadEffects<'_, '_>,
     ) -> bool {
         let mut now = self.now();
         while let Some(next) = machine.next_start() {
@@ -394,7 +395,7 @@ impl Beginning {
     fn next_for_worker(
         self: &Arc<Beginning>,
         machine: &mut ThreadSync,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut ThreadEffects<'_, '_>,
     ) -> Option<Start> {
         let mut now = self.now();
         let next = match self.takes_one {
@@ -472,7 +473,7 @@ impl<'a> Begins<'a> {
         let beginning = Arc::new(beginning);
         let begins = Arc::clone(&beginning);
         let begins = Box::new(
-            move |machine: &mut ThreadSync, out: &mut Vec<ThreadCommand>| {
+            move |machine: &mut ThreadSync, out: &mut ThreadEffects<'_, '_>| {
                 begins.begin(machine, out)
             },
         );
@@ -564,14 +565,10 @@ pub fn serve(w: &mut Worker<'_>, handler: &ThreadHandler<'_>) -> Result<(), Thre
         let mut next = None;
         let waits_for = WaitsFor::Thread(here.body.thread);
         here.body.wait(&memory.waiters, waits_for, &mut |out| {
-            let mut commands = Vec::new();
-            let mut machine = memory.sync.machine();
-            next = begins
-                .beginning
-                .next_for_worker(&mut machine, &mut commands);
-            let is_over = next.is_some() || machine.has_left();
-            drop(machine);
-            memory.sync.carry_out(commands, &memory.waiters, out);
+            let is_over = memory.sync.step(&memory.waiters, out, |machine, fx| {
+                next = begins.beginning.next_for_worker(machine, fx);
+                next.is_some() || machine.has_left()
+            });
             match is_over {
                 true => AnnexStep::Over,
                 false => AnnexStep::Waits,

@@ -2,6 +2,7 @@
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::Permission;
+use dhole_protocol::part::NodePart as _;
 
 use super::{MemoryFault, MemoryModel, Moment, Node, Phase};
 use crate::model::Sealed;

@@ -2,6 +2,7 @@
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::{MemoryKind, Permission};
+use dhole_protocol::part::NodePart as _;
 use stateright::{Model, Property};
 
 use super::super::found::{Found, found};
@@ -24,7 +25,7 @@ impl Model for ReleaseModel {
         }
         for (at, node) in moment.nodes.iter().enumerate() {
             if let Some(command) = node.commands.front() {
-                actions.push(Happening::CarryOut(at, *command));
+                actions.push(Happening::CarryOut(at, command.clone()));
             }
             // The machine takes one step after the other.
             let rests = node.commands.is_empty();

@@ -1,7 +1,9 @@
 //! Requests for which no thread waits alone: prefetches, and those of a round that a thread waits
 //! for together.
 
-use super::command::{MemoryEffects, Permission};
+use dhole_part::PartEffects;
+
+use super::command::Permission;
 use super::message::MemoryOperation;
 use super::minipage::Minipage;
 use super::{Accessed, Millipage};
@@ -43,7 +45,12 @@ impl Waits {
 impl Millipage {
     /// A thread may read a minipage of so many bytes soon, and does not wait. The request is
     /// dropped where [`MOST_PREFETCHES`] are under way, or [`MOST_PREFETCH_BYTES`].
-    pub fn prefetch(&mut self, address: u64, bytes: u32, out: &mut impl MemoryEffects) -> Accessed {
+    pub fn prefetch(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        out: &mut impl PartEffects<Self>,
+    ) -> Accessed {
         self.reads_ahead(address, Waits::Nobody { bytes }, out)
     }
 
@@ -52,7 +59,12 @@ impl Millipage {
     /// nothing with the minipage before the thread opens those that [came](Millipage::came).
     ///
     /// [`Dropped`](Accessed::Dropped) says that others must be answered first.
-    pub fn fetch(&mut self, address: u64, bytes: u32, out: &mut impl MemoryEffects) -> Accessed {
+    pub fn fetch(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        out: &mut impl PartEffects<Self>,
+    ) -> Accessed {
         self.reads_ahead(address, Waits::Round { bytes }, out)
     }
 
@@ -60,7 +72,7 @@ impl Millipage {
         &mut self,
         address: u64,
         waits: Waits,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Accessed {
         match self.held_at(address) {
             Some(_) => Accessed::Permitted,

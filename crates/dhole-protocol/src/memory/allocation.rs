@@ -2,9 +2,10 @@
 //! it for new ones.
 
 use dhole_model::NodeId;
+use dhole_part::PartEffects;
 
 use super::Millipage;
-use super::command::{MemoryCommand, MemoryEffects};
+use super::command::MemoryAct;
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::Minipage;
 use super::run::MinipageRun;
@@ -43,7 +44,7 @@ impl Millipage {
         &mut self,
         (count, bytes, align): (u64, u64, u64),
         in_groups: bool,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<u32, MinipageRefusal> {
         check_size(count, bytes, align)?;
         let ticket = self.next_ticket();
@@ -86,7 +87,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         request: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let MemoryMessage {
             address: count,
@@ -106,7 +107,7 @@ impl Millipage {
         self.allocate_released(own);
         let answer = match allocated {
             Ok(run) => {
-                out.does(MemoryCommand::Allocated(run));
+                out.act(MemoryAct::Allocated(run));
                 let bytes = run.bytes;
                 MemoryMessage {
                     kind: MemoryKind::Grant,
@@ -134,7 +135,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let MemoryMessage {
             kind,
@@ -171,7 +172,7 @@ impl Millipage {
             }),
             _ => return Err("an answer about an allocation that is none"),
         });
-        out.does(MemoryCommand::Wake { address });
+        out.over(address);
         Ok(())
     }
 }

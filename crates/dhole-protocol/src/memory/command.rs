@@ -1,8 +1,8 @@
-//! What a step of the machine does.
+//! What a step of the machine has its host do.
 
-use dhole_model::NodeId;
+use dhole_part::Effect;
 
-use super::message::MemoryMessage;
+use super::Millipage;
 use super::minipage::Minipage;
 use super::run::MinipageRun;
 
@@ -17,23 +17,9 @@ pub enum Permission {
     Write,
 }
 
-/// What is to be done, in this order, before the node takes another step.
+/// What only the host of the minipages can do, before the node takes another step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum MemoryCommand {
-    /// Send a message.
-    Send {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        message: MemoryMessage,
-    },
-    /// Send a message with the bytes that its minipage has now.
-    SendBytes {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        message: MemoryMessage,
-    },
+pub enum MemoryAct {
     /// The bytes that came with the message are those of this minipage from here on.
     Install(Minipage),
     /// From here on this node owes a flush: a thread that releases has to ask for it
@@ -41,14 +27,6 @@ pub enum MemoryCommand {
     Owes,
     /// Make a twin of this minipage: a copy of the bytes that it has now. There is none yet.
     Twin(Minipage),
-    /// Send a message with the bytes in which its minipage differs from its twin, which is not
-    /// needed any more. The message gets the length of the diff in place of the minipage's.
-    SendDiff {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        message: MemoryMessage,
-    },
     /// The diff that came with the message is written into this minipage, of which threads of the
     /// node may write other bytes meanwhile. No thread holds it.
     MergeDiff(Minipage),
@@ -65,12 +43,11 @@ pub enum MemoryCommand {
         /// What they may do.
         permission: Permission,
     },
-    /// All threads go on that wait for something on the page of this address.
-    Wake {
-        /// The address.
-        address: u64,
-    },
 }
+
+/// An effect of a step, recorded. All threads go on that wait for something on the page of the
+/// address for which something is over.
+pub type MemoryEffect = Effect<Millipage>;
 
 /// What happens in a step and changes nothing: it is counted, or priced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,21 +60,4 @@ pub enum MemoryEvent {
     Dropped,
     /// The node asks for the flush of a minipage.
     Flushes,
-}
-
-/// The effects of a step of a node's part, in their order. The list of commands records them.
-pub trait MemoryEffects {
-    /// Carries one out, or records it.
-    fn does(&mut self, command: MemoryCommand);
-
-    /// Counts what happened. Nothing depends on it.
-    fn happens(&mut self, event: MemoryEvent) {
-        let _ = event;
-    }
-}
-
-impl MemoryEffects for Vec<MemoryCommand> {
-    fn does(&mut self, command: MemoryCommand) {
-        self.push(command);
-    }
 }

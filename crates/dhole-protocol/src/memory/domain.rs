@@ -10,9 +10,10 @@
 //! is left, once that has acknowledged what it got, and goes on when all have answered.
 
 use dhole_model::{NodeId, NodeMap};
+use dhole_part::PartEffects;
 
 use super::ahead::Waits;
-use super::command::{MemoryEffects, Permission};
+use super::command::Permission;
 use super::hold::Hold;
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{Minipage, first_of_page};
@@ -95,7 +96,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         request: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if request.asker != from || self.manager_of(request.address).is_none() {
             return Err("a request for another node, or for what nobody manages");
@@ -145,7 +146,7 @@ impl Millipage {
 
     /// Answers what nodes of the domain have asked for on a page, as far as that can be, and asks
     /// for the rest.
-    pub(super) fn serve(&mut self, page: u64, out: &mut impl MemoryEffects) {
+    pub(super) fn serve(&mut self, page: u64, out: &mut impl PartEffects<Self>) {
         while let Some(asks) = self.members_ask.get_mut(&page) {
             let Some(request) = asks.front().copied() else {
                 self.members_ask.remove(&page);
@@ -208,7 +209,7 @@ impl Millipage {
     }
 
     /// Serves all that waits for a minipage.
-    pub(super) fn serve_all(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
+    pub(super) fn serve_all(&mut self, minipage: Minipage, out: &mut impl PartEffects<Self>) {
         let lent = self.lent.get(&minipage.at);
         if lent.is_some_and(|lent| lent.to.is_empty()) {
             self.lent.remove(&minipage.at);
@@ -237,7 +238,7 @@ impl Millipage {
         &mut self,
         page: u64,
         request: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         let ticket = self.next_ticket();
         let asked = Asked {
@@ -254,7 +255,12 @@ impl Millipage {
     }
 
     /// Lends a node what it asks for, which this node has.
-    fn lend(&mut self, request: MemoryMessage, minipage: Minipage, out: &mut impl MemoryEffects) {
+    fn lend(
+        &mut self,
+        request: MemoryMessage,
+        minipage: Minipage,
+        out: &mut impl PartEffects<Self>,
+    ) {
         let permission = match request.operation {
             MemoryOperation::Write => Permission::Write,
             _ => Permission::Read,
@@ -294,7 +300,7 @@ impl Millipage {
 
     /// Withdraws what was lent of a minipage, as far as a message that waits leaves less, or all of
     /// it where a flush waits until it is not held.
-    pub(super) fn withdraw(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    pub(super) fn withdraw(&mut self, at: u64, out: &mut impl PartEffects<Self>) {
         let deferred = self.holds.get(&at).and_then(|hold| hold.deferred);
         let Some(lent) = self.lent.get_mut(&at) else {
             return;
@@ -352,7 +358,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         // The acknowledgement of what was lent before may come late: that is over.
         let lease = self.lease(from, message.minipage);
@@ -368,7 +374,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let at = message.minipage.at;
         let lease = self.lease(from, message.minipage);

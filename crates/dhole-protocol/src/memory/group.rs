@@ -13,9 +13,9 @@
 use std::ops::Range;
 
 use dhole_model::{NodeId, SortedMap};
+use dhole_part::PartEffects;
 
 use super::Millipage;
-use super::command::MemoryEffects;
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{Minipage, offset_of};
 use super::run::MinipageRun;
@@ -114,7 +114,7 @@ impl Millipage {
         &mut self,
         minipages: Vec<Minipage>,
         request: &MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         let Some(operation) = brought_by(request) else {
             return;

@@ -1,8 +1,9 @@
 //! Minipages that a thread holds: what would take them away waits until it does not any more.
 
 use dhole_model::NodeId;
+use dhole_part::PartEffects;
 
-use super::command::{MemoryEffects, Permission};
+use super::command::Permission;
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::Minipage;
 use super::{Millipage, RequestState};
@@ -105,7 +106,7 @@ impl Millipage {
         &mut self,
         holding: &mut WantedHold,
         is_kept: bool,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Option<Result<Minipage, HoldRefusal>> {
         let WantedHold {
             address, writes, ..
@@ -154,7 +155,7 @@ impl Millipage {
         &mut self,
         address: u64,
         writes: bool,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), ProtocolError> {
         let held = self.held_at(address);
         let at = held.expect("a minipage that is held stays").minipage.at;
@@ -170,7 +171,7 @@ impl Millipage {
         &mut self,
         at: u64,
         writes: bool,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), &'static str> {
         let hold = self.holds.get_mut(&at);
         let hold = hold.expect("a minipage that is held");

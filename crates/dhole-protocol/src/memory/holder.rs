@@ -1,9 +1,10 @@
 //! A node's copies: what it may do, what it is asked for, and what it gets.
 
 use dhole_model::NodeId;
+use dhole_part::PartEffects;
 
 use super::ahead::Waits;
-use super::command::{MemoryCommand, MemoryEffects, Permission};
+use super::command::{MemoryAct, Permission};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{MINIPAGE_PAGE, Minipage, first_of_page};
 use super::{Answer, Held, Millipage};
@@ -25,7 +26,7 @@ impl Millipage {
         &mut self,
         minipage: Minipage,
         permission: Permission,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         match permission {
             Permission::Nothing => {
@@ -34,7 +35,7 @@ impl Millipage {
             }
             _ => self.has(minipage, permission),
         }
-        out.does(MemoryCommand::Permit {
+        out.act(MemoryAct::Permit {
             minipage,
             permission,
         });
@@ -94,7 +95,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let minipage = message.minipage;
         let held = self.managed_copy(from, message)?;
@@ -124,13 +125,13 @@ impl Millipage {
         let kind = MemoryKind::Data;
         let message = MemoryMessage { kind, ..message };
         if !is_push {
-            out.does(MemoryCommand::SendBytes { to: asker, message });
+            out.send(asker, message);
             return Ok(());
         }
         self.pushing.remove(&minipage.at);
         let me = self.me;
         for to in self.domains().filter(|node| *node != me) {
-            out.does(MemoryCommand::SendBytes { to, message });
+            out.send(to, message);
         }
         Ok(())
     }
@@ -139,7 +140,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         self.managed_copy(from, message)?;
         // A leader may leave the other nodes of its domain to read.
@@ -171,7 +172,7 @@ impl Millipage {
         &mut self,
         minipage: Minipage,
         permission: Permission,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if self.overlaps(minipage) {
             return Err(OVERLAPS);
@@ -179,7 +180,7 @@ impl Millipage {
         if self.held.len() >= self.most_held {
             return Err(MOST_COPIES);
         }
-        out.does(MemoryCommand::Install(minipage));
+        out.act(MemoryAct::Install(minipage));
         self.permit(minipage, permission, out);
         Ok(())
     }
@@ -188,7 +189,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let MemoryMessage {
             operation,
@@ -227,7 +228,7 @@ impl Millipage {
         if self.overlaps(minipage) {
             return Err(OVERLAPS);
         }
-        out.does(MemoryCommand::Install(minipage));
+        out.act(MemoryAct::Install(minipage));
         if operation == MemoryOperation::WriteTogether {
             self.writes_together(minipage, out);
         }
@@ -245,7 +246,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let minipage = message.minipage;
         if message.operation == MemoryOperation::BringToWrite {
@@ -298,7 +299,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let manager = self.asks(message.address).unwrap_or(self.me);
         self.answered(&message)?;
@@ -313,7 +314,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let is_manager = self.asks(message.address) == Some(from);
         if message.operation == MemoryOperation::Flush {
@@ -348,7 +349,7 @@ impl Millipage {
     }
 
     /// A request of this node has its answer. Where no thread waits for it, it is over.
-    fn answer(&mut self, message: MemoryMessage, answer: Answer, out: &mut impl MemoryEffects) {
+    fn answer(&mut self, message: MemoryMessage, answer: Answer, out: &mut impl PartEffects<Self>) {
         let page = first_of_page(message.address);
         let Some(asked) = self.asked.get_mut(&page) else {
             return;
@@ -356,7 +357,7 @@ impl Millipage {
         let (waits, address) = (asked.waits, message.address);
         if waits == Waits::Thread {
             asked.answer = Some(answer);
-            out.does(MemoryCommand::Wake { address });
+            out.over(address);
             self.serve(page, out);
             return;
         }
@@ -366,13 +367,13 @@ impl Millipage {
             self.acknowledge(message, out);
         }
         if matches!(waits, Waits::Round { .. }) {
-            out.does(MemoryCommand::Wake { address });
+            out.over(address);
         }
         self.serve(page, out);
     }
 
     /// The manager hears that an operation is over for this node.
-    pub(super) fn acknowledge(&mut self, message: MemoryMessage, out: &mut impl MemoryEffects) {
+    pub(super) fn acknowledge(&mut self, message: MemoryMessage, out: &mut impl PartEffects<Self>) {
         let kind = MemoryKind::Ack;
         if let Some(asked) = self.asks(message.minipage.at) {
             self.send(asked, MemoryMessage { kind, ..message }, out);

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use dhole_model::NodeId;
+use dhole_part::PartEffects;
 
 use super::Millipage;
-use super::command::{MemoryCommand, MemoryEffects, MemoryEvent};
+use super::command::{MemoryAct, MemoryEvent};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::{Minipage, first_of_page};
 use crate::node_set::NodeSet;
@@ -165,7 +166,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         request: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if request.asker != from || self.manager_of(request.address) != Some(self.me) {
             return Err("a request for another node, or to one that does not manage the minipage");
@@ -199,7 +200,7 @@ impl Millipage {
     }
 
     /// Nothing is, or is left, where this was asked for.
-    fn refuse(&mut self, request: MemoryMessage, out: &mut impl MemoryEffects) {
+    fn refuse(&mut self, request: MemoryMessage, out: &mut impl PartEffects<Self>) {
         let kind = match request.operation {
             operation if operation.is_brought() => return,
             MemoryOperation::Push | MemoryOperation::Flush => MemoryKind::Dropped,
@@ -210,7 +211,7 @@ impl Millipage {
     }
 
     /// Begins with the next requests for a minipage, as long as none is under way.
-    pub(super) fn begin_next(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    pub(super) fn begin_next(&mut self, at: u64, out: &mut impl PartEffects<Self>) {
         loop {
             let managed = self.managed.get_mut(&at);
             let managed = managed.expect("whoever begins has seen it");
@@ -262,7 +263,7 @@ impl Millipage {
     }
 
     /// Lets the asker have what it asked for, once no copy is left that must not be.
-    fn forward(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    fn forward(&mut self, at: u64, out: &mut impl PartEffects<Self>) {
         let all: Vec<NodeId> = self.domains().collect();
         let managed = self.managed.get_mut(&at);
         let managed = managed.expect("whoever forwards has seen it");
@@ -279,7 +280,7 @@ impl Millipage {
                 managed.work = None;
                 managed.is_freed = true;
                 self.table.free(request.minipage);
-                out.does(MemoryCommand::Clear(request.minipage));
+                out.act(MemoryAct::Clear(request.minipage));
                 (request.asker, MemoryKind::Grant)
             }
             MemoryOperation::Push => {
@@ -316,7 +317,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let at = message.minipage.at;
         let managed = self.under_way(&message)?;
@@ -342,7 +343,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let at = message.minipage.at;
         let writer = u16::try_from(message.ticket).map(NodeId);
@@ -366,7 +367,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let at = message.minipage.at;
         let managed = self.under_way(&message)?;

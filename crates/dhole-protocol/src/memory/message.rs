@@ -1,6 +1,7 @@
 //! What nodes say to each other about minipages. All of it has a fixed length, 32 bytes.
 
 use dhole_model::{MessageKind, NodeId};
+use dhole_part::PartMessage;
 use dhole_wire::Wire;
 
 use super::minipage::Minipage;
@@ -129,9 +130,8 @@ pub struct MemoryMessage {
     pub minipage: Minipage,
 }
 
-impl MemoryMessage {
-    /// What the message is counted as.
-    pub(crate) fn counted_as(&self) -> MessageKind {
+impl PartMessage for MemoryMessage {
+    fn kind(&self) -> MessageKind {
         match self.kind {
             MemoryKind::Request => MessageKind::MemoryRequest,
             MemoryKind::Forward => MessageKind::MemoryForward,
@@ -147,6 +147,13 @@ impl MemoryMessage {
         }
     }
 
+    /// The bytes of the minipage, the diff, or words.
+    fn has_payload(&self) -> bool {
+        matches!(self.kind, MemoryKind::Data | MemoryKind::Diff) || self.has_words()
+    }
+}
+
+impl MemoryMessage {
     /// Whether its payload is words for people: where minipages are allocated or freed, or were.
     /// Their length stands in place of the minipage's, which these messages do not name.
     pub fn has_words(&self) -> bool {

@@ -23,9 +23,10 @@
 use std::collections::BTreeSet;
 
 use dhole_model::{NodeId, NodeMap, SortedMap};
+use dhole_part::PartEffects;
 
 use super::Millipage;
-use super::command::{MemoryCommand, MemoryEffects, MemoryEvent, Permission};
+use super::command::{MemoryAct, MemoryEvent, Permission};
 use super::message::{MemoryKind, MemoryMessage, MemoryOperation};
 use super::minipage::Minipage;
 use crate::node_set::NodeSet;
@@ -153,7 +154,7 @@ impl Millipage {
     /// A thread is about to release. All that threads of this node wrote together with others is
     /// flushed first. The node sends all requests before the thread waits. Whether nothing is left
     /// to wait for; otherwise the thread is woken at each answer, and calls this again.
-    pub fn flush(&mut self, flush: &mut MemoryFlush, out: &mut impl MemoryEffects) -> bool {
+    pub fn flush(&mut self, flush: &mut MemoryFlush, out: &mut impl PartEffects<Self>) -> bool {
         if !flush.begun {
             flush.begun = true;
             let under_way = self.released.flushes.iter();
@@ -178,7 +179,7 @@ impl Millipage {
     }
 
     /// How the flush of a minipage stands. It is asked for where that can be.
-    fn owed(&mut self, at: u64, out: &mut impl MemoryEffects) -> Owed {
+    fn owed(&mut self, at: u64, out: &mut impl PartEffects<Self>) -> Owed {
         let begun = self.released.flushes.get(&at).map(|it| it.ticket);
         match (self.released.dirty.contains_key(&at), begun) {
             // Another thread has asked for it since.
@@ -194,7 +195,7 @@ impl Millipage {
         }
     }
 
-    fn begin_flush(&mut self, at: u64, out: &mut impl MemoryEffects) -> u32 {
+    fn begin_flush(&mut self, at: u64, out: &mut impl PartEffects<Self>) -> u32 {
         let ticket = self.next_ticket();
         self.released.dirty.remove(&at);
         let merged = NodeSet::default();
@@ -206,7 +207,7 @@ impl Millipage {
 
     /// A thread, or another node of the domain, holds this no more, for which a flush may have
     /// waited.
-    pub(super) fn may_flush(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    pub(super) fn may_flush(&mut self, at: u64, out: &mut impl PartEffects<Self>) {
         if !self.released.dirty.contains_key(&at) {
             return;
         }
@@ -214,7 +215,7 @@ impl Millipage {
             true if self.released.wants(at) => self.withdraw(at, out),
             true => {}
             false => {
-                out.does(MemoryCommand::Wake { address: at });
+                out.over(at);
                 self.serve_flushes(at, out);
             }
         }
@@ -224,7 +225,7 @@ impl Millipage {
     pub(super) fn take_members_flush(
         &mut self,
         request: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let (from, at) = (request.asker, request.address);
         if self.released.waits(from, at) {
@@ -240,7 +241,7 @@ impl Millipage {
 
     /// Answers nodes of the domain that wait for flushes of a minipage, as far as those are over,
     /// and asks for the rest.
-    fn serve_flushes(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    fn serve_flushes(&mut self, at: u64, out: &mut impl PartEffects<Self>) {
         // First those that go on, which may hold the minipage then.
         let over = |released: &Released, waits: Option<u32>| {
             waits.is_some_and(|ticket| !released.is_under_way(at, ticket))
@@ -265,7 +266,7 @@ impl Millipage {
         &mut self,
         at: u64,
         is_over: impl Fn(&Released, Option<u32>) -> bool,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) {
         let Some(members) = self.released.members.get(&at) else {
             return;
@@ -286,7 +287,7 @@ impl Millipage {
     }
 
     /// A flush of a minipage is over, or none is wanted any more: what waited for that goes on.
-    pub(super) fn serve_flushed(&mut self, at: u64, out: &mut impl MemoryEffects) {
+    pub(super) fn serve_flushed(&mut self, at: u64, out: &mut impl PartEffects<Self>) {
         self.serve_flushes(at, out);
         if let Some(held) = self.held.get(&at) {
             self.serve_all(held.minipage, out);
@@ -294,20 +295,20 @@ impl Millipage {
     }
 
     /// This node may write a minipage of which others have copies.
-    pub(super) fn writes_together(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
+    pub(super) fn writes_together(&mut self, minipage: Minipage, out: &mut impl PartEffects<Self>) {
         self.released.dirty.get_or_default(minipage.at);
-        out.does(MemoryCommand::Owes);
+        out.act(MemoryAct::Owes);
         // The twin of its domain is the leader's.
         if !self.is_member() && self.released.twins.insert(minipage.at) {
-            out.does(MemoryCommand::Twin(minipage));
+            out.act(MemoryAct::Twin(minipage));
         }
     }
 
     /// This node has the only copy of a minipage: other nodes lack nothing of it.
-    pub(super) fn writes_alone(&mut self, minipage: Minipage, out: &mut impl MemoryEffects) {
+    pub(super) fn writes_alone(&mut self, minipage: Minipage, out: &mut impl PartEffects<Self>) {
         self.released.dirty.remove(&minipage.at);
         if self.released.twins.remove(&minipage.at) {
-            out.does(MemoryCommand::DropTwin(minipage));
+            out.act(MemoryAct::DropTwin(minipage));
         }
     }
 
@@ -316,7 +317,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let minipage = message.minipage;
         let flushes = match message.operation {
@@ -330,10 +331,10 @@ impl Millipage {
         if flushes {
             let (kind, to) = (MemoryKind::Diff, message.asker);
             let message = MemoryMessage { kind, ..message };
-            out.does(MemoryCommand::SendDiff { to, message });
+            out.send(to, message);
             return Ok(());
         }
-        out.does(MemoryCommand::DropTwin(minipage));
+        out.act(MemoryAct::DropTwin(minipage));
         let kind = MemoryKind::Invalidated;
         self.send(from, MemoryMessage { kind, ..message }, out);
         Ok(())
@@ -344,7 +345,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         const UNASKED: &str = "a diff of a minipage that is not flushed";
         let at = message.minipage.at;
@@ -370,7 +371,7 @@ impl Millipage {
         if let Some(flush) = self.released.flushes.get_mut(&at) {
             flush.merged.insert(from);
         }
-        out.does(MemoryCommand::MergeDiff(minipage));
+        out.act(MemoryAct::MergeDiff(minipage));
         let merged = MemoryMessage {
             kind: MemoryKind::Merged,
             ticket: from.0.into(),
@@ -388,7 +389,7 @@ impl Millipage {
         &mut self,
         from: NodeId,
         message: MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let minipage = message.minipage;
         let held = self.held.get(&minipage.at);
@@ -407,7 +408,7 @@ impl Millipage {
     pub(super) fn flushed(
         &mut self,
         message: &MemoryMessage,
-        out: &mut impl MemoryEffects,
+        out: &mut impl PartEffects<Self>,
     ) -> bool {
         let at = message.address;
         let flush = self.released.flushes.get(&at);
@@ -415,7 +416,7 @@ impl Millipage {
             flush.is_some_and(|flush| flush.ticket == message.ticket) && message.asker == self.me;
         if is_over {
             self.released.flushes.remove(&at);
-            out.does(MemoryCommand::Wake { address: at });
+            out.over(at);
         }
         is_over
     }

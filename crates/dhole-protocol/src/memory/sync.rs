@@ -38,11 +38,12 @@ mod shared_locks;
 mod started;
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 use dhole_model::{CallSite, NodeId, SortedMap};
+use dhole_part::{Effect, NodePart, PartEffects};
 use thiserror::Error;
 
-use crate::error::ProtocolError;
 use barriers::{Arrivals, Gathering};
 use conditions::Semaphore;
 use locks::KeyedLock;
@@ -194,20 +195,41 @@ fn circle(path: &[WaitingThread]) -> String {
     words.join("; ")
 }
 
-/// What is to be done.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum ThreadCommand {
-    /// Send a message to another node.
-    Send {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        message: ThreadMessage,
-    },
-    /// The thread has a [result](ThreadSync::result).
-    Wake(ThreadId),
+/// What only the host of the threads can do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ThreadAct {
     /// There is a thread to be [begun](ThreadSync::next_start), or the program has left.
     Started,
+}
+
+/// An effect of a step, recorded. A thread for which something is over has a
+/// [result](ThreadSync::result).
+pub type ThreadEffect = Effect<ThreadSync>;
+
+impl NodePart for ThreadSync {
+    const TAG: u8 = 1;
+
+    type Message = ThreadMessage;
+    type Act = ThreadAct;
+    type Waiter = ThreadId;
+    type Event = Infallible;
+
+    fn deliver(
+        &mut self,
+        from: NodeId,
+        message: ThreadMessage,
+        _payload: usize,
+        fx: &mut impl PartEffects<Self>,
+    ) -> Result<(), &'static str> {
+        message.check(self.nodes)?;
+        self.take(from, message, fx)?;
+        self.take_own(fx)
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let asks = |lock: &KeyedLock| lock.is_asked();
+        self.waits.is_empty() && !self.locks.values().any(asks)
+    }
 }
 
 type Taken = Result<(), &'static str>;
@@ -315,38 +337,20 @@ impl ThreadSync {
         &mut self,
         thread: ThreadId,
         result: Result<u64, ThreadRefusal>,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) {
         self.suspected.remove(&thread);
         if let Some(wait) = self.waits.get_mut(&thread) {
             wait.result = Some(result);
-            out.push(ThreadCommand::Wake(thread));
+            out.over(thread);
         }
-    }
-
-    /// Takes a message.
-    ///
-    /// # Errors
-    /// [`ProtocolError::BadMessage`]: no sound node says this, or it asks for more than there may
-    /// be.
-    pub fn deliver(
-        &mut self,
-        from: NodeId,
-        message: ThreadMessage,
-        out: &mut Vec<ThreadCommand>,
-    ) -> Result<(), ProtocolError> {
-        let sound = message.check(self.nodes);
-        sound
-            .and_then(|()| self.take(from, message, out))
-            .and_then(|()| self.take_own(out))
-            .map_err(|what| ProtocolError::BadMessage { from, what })
     }
 
     fn take(
         &mut self,
         from: NodeId,
         message: ThreadMessage,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         use ThreadMessage as M;
         match message {
@@ -440,7 +444,7 @@ impl ThreadSync {
             } => self.take_joined(from, (thread, by), (value, ran), out),
             M::Leave => {
                 self.started.has_left = true;
-                out.push(ThreadCommand::Started);
+                out.act(ThreadAct::Started);
                 Ok(())
             }
             M::Probe { path } => {
@@ -472,7 +476,7 @@ impl ThreadSync {
     }
 
     /// Takes what this node has said to itself.
-    fn take_own(&mut self, out: &mut Vec<ThreadCommand>) -> Taken {
+    fn take_own(&mut self, out: &mut impl PartEffects<Self>) -> Taken {
         while let Some(message) = self.own.pop_front() {
             self.take(self.me, message, out)?;
         }
@@ -480,23 +484,23 @@ impl ThreadSync {
     }
 
     /// As [`take_own`](ThreadSync::take_own), of a step that no message of another node has led to.
-    fn own_messages(&mut self, out: &mut Vec<ThreadCommand>) {
+    fn own_messages(&mut self, out: &mut impl PartEffects<Self>) {
         let taken = self.take_own(out);
         taken.expect("what a node says to itself is sound");
     }
 
-    fn send(&mut self, to: NodeId, message: ThreadMessage, out: &mut Vec<ThreadCommand>) {
+    fn send(&mut self, to: NodeId, message: ThreadMessage, out: &mut impl PartEffects<Self>) {
         match to == self.me {
             true => self.own.push_back(message),
-            false => out.push(ThreadCommand::Send { to, message }),
+            false => out.send(to, message),
         }
     }
 
-    fn send_others(&self, message: &ThreadMessage, out: &mut Vec<ThreadCommand>) {
+    fn send_others(&self, message: &ThreadMessage, out: &mut impl PartEffects<Self>) {
         let all = (0..self.nodes).map(NodeId::at);
         for to in all.filter(|to| *to != self.me) {
             let message = message.clone();
-            out.push(ThreadCommand::Send { to, message });
+            out.send(to, message);
         }
     }
 
@@ -518,13 +522,6 @@ impl ThreadSync {
             format!("{thread} waits for {on} at {site}")
         });
         words.collect()
-    }
-
-    /// Whether no thread waits and no message is owed: for models and tests.
-    #[doc(hidden)]
-    pub fn is_at_rest(&self) -> bool {
-        let asks = |lock: &KeyedLock| lock.is_asked();
-        self.waits.is_empty() && !self.locks.values().any(asks)
     }
 
     /// Who holds a lock, if this node knows.

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
-use dhole_protocol::memory::sync::{HeldBy, ThreadId, ThreadMessage, WaitingThread};
-use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Minipage};
+use dhole_protocol::memory::sync::{HeldBy, ThreadId, ThreadMessage, ThreadSync, WaitingThread};
+use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage};
 use dhole_protocol::{
     AbortReason, Attached, BarrierId, DecodeError, Fetch, Flush, Flushed, FlushedAt, Follow,
-    FollowedReferences, HandedOut, Interval, Message, Pushed, RegionKind, RegionMessage, Sent,
-    Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
+    FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind, RegionMessage,
+    Sent, Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
 use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ variants! {
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped
     Objects Collective After AskIds HandIdsOut
-    Coherence Memory Threads
+    Coherence Part
 }
 
 variants! {
@@ -62,7 +62,7 @@ fn memory_messages() -> impl Iterator<Item = Message> {
     use MemoryOperation::{Bring, BringToWrite, Free, Push, Read, Write};
     MemoryKind::ALL.into_iter().flat_map(|kind| {
         [Read, Write, Push, Free, Bring, BringToWrite].map(|operation| {
-            Message::Memory(MemoryMessage {
+            Message::Part(Frame::of::<Millipage>(&MemoryMessage {
                 kind,
                 operation,
                 asker: NodeId(2),
@@ -73,7 +73,7 @@ fn memory_messages() -> impl Iterator<Item = Message> {
                     at: (3 << 36) | 4096,
                     bytes: 148,
                 },
-            })
+            }))
         })
     })
 }
@@ -163,7 +163,7 @@ fn thread_messages() -> impl Iterator<Item = Message> {
         },
     ];
     all.into_iter()
-        .map(|message| Message::Threads(Box::new(message)))
+        .map(|message| Message::Part(Frame::of::<ThreadSync>(&message)))
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 
 use dhole_model::NodeId;
+use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
-    Accessed, MemoryCommand, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage,
+    Accessed, MemoryEffect, MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage,
     RequestState,
 };
+use dhole_protocol::part::NodePart as _;
 
 use MemoryOperation::{Free, Read};
 
@@ -23,11 +25,9 @@ fn nodes(leaders: &[usize]) -> Vec<Millipage> {
     (0..leaders.len()).map(node).collect()
 }
 
-fn sent(node: usize, commands: Vec<MemoryCommand>) -> Vec<(usize, usize, MemoryMessage)> {
+fn sent(node: usize, commands: Vec<MemoryEffect>) -> Vec<(usize, usize, MemoryMessage)> {
     let sent = commands.into_iter().filter_map(|command| match command {
-        MemoryCommand::Send { to, message } | MemoryCommand::SendBytes { to, message } => {
-            Some((node, to.index(), message))
-        }
+        MemoryEffect::Send { to, message } => Some((node, to.index(), message)),
         _ => None,
     });
     sent.collect()
@@ -148,7 +148,9 @@ fn a_leader_keeps_so_many_requests_of_each_node_of_its_domain() {
         let address = 3 * BYTES / 4 + page * 4096;
         let request = message(MemoryKind::Request, Read, node);
         let request = MemoryMessage { address, ..request };
-        leader.deliver(NodeId::at(node), request, 0, &mut Vec::new())
+        let from = NodeId::at(node);
+        let taken = leader.deliver(from, request, 0, &mut Vec::new());
+        taken.map_err(|what| ProtocolError::BadMessage { from, what })
     };
     for page in 0..MOST {
         asks(&mut leader, 1, page).unwrap();

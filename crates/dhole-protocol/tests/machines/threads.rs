@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::memory::sync::{
-    HeldBy, MOST_IN_A_ROW, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
+    HeldBy, MOST_IN_A_ROW, ThreadAttempt, ThreadEffect, ThreadId, ThreadMessage, ThreadRefusal,
     ThreadSync, WaitingThread,
 };
+use dhole_protocol::part::NodePart as _;
 
 fn site() -> CallSite {
     CallSite::runtime("a test")
@@ -37,12 +38,12 @@ impl Nodes {
     fn at<R>(
         &mut self,
         node: usize,
-        f: impl FnOnce(&mut ThreadSync, &mut Vec<ThreadCommand>) -> R,
+        f: impl FnOnce(&mut ThreadSync, &mut Vec<ThreadEffect>) -> R,
     ) -> R {
         let mut out = Vec::new();
         let result = f(&mut self.all[node], &mut out);
         for command in out {
-            if let ThreadCommand::Send { to, message } = command {
+            if let ThreadEffect::Send { to, message } = command {
                 self.log.push((node, to.index(), message.clone()));
                 self.sent.push_back((node, to.index(), message));
             }
@@ -53,7 +54,9 @@ impl Nodes {
     /// Delivers all there is; how many messages there were since the last time.
     fn settle(&mut self) -> usize {
         while let Some((from, to, message)) = self.sent.pop_front() {
-            let taken = self.at(to, |node, out| node.deliver(NodeId::at(from), message, out));
+            let taken = self.at(to, |node, out| {
+                node.deliver(NodeId::at(from), message, 0, out)
+            });
             taken.expect("what nodes say is sound");
         }
         std::mem::take(&mut self.log).len()
@@ -495,7 +498,7 @@ fn false_messages_do_no_harm() {
                 };
             }
             let from = NodeId(1 + numbers.below(2) as u16);
-            match node.deliver(from, forged(&mut numbers), &mut out) {
+            match node.deliver(from, forged(&mut numbers), 0, &mut out) {
                 Ok(()) => taken += 1,
                 // The run ends there.
                 Err(_) => {
@@ -518,7 +521,7 @@ fn nothing_is_done_for_a_node_that_is_not_in_the_run() {
         thread: thread(1, 1),
         by: ThreadId::new(NodeId(2), NodeId(0), 1),
     };
-    let taken = nodes.at(1, |node, out| node.deliver(NodeId(0), message, out));
+    let taken = nodes.at(1, |node, out| node.deliver(NodeId(0), message, 0, out));
     assert!(taken.is_err());
     assert_eq!(nodes.settle(), 0);
 }

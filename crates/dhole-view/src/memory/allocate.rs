@@ -71,7 +71,7 @@ impl Memory {
         let (mut asked, mut answer) = (None, None);
         self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
             let machine = &mut inside.machine;
-            effects.site = Some(site);
+            effects.host.site = Some(site);
             let asks = || machine.ask_to_allocate(shape, in_groups, effects);
             answer = match *asked.get_or_insert_with(asks) {
                 Ok(ticket) => machine.allocated(ticket),

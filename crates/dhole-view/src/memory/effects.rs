@@ -1,13 +1,14 @@
-//! Carries the effects of the machine out.
+//! What the host of the minipages does: it opens and closes pages, and copies bytes.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::{CallSite, NodeId};
 use dhole_node::AnnexOutbox;
+use dhole_part::{Live, PartHost};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
-    MemoryCommand, MemoryEffects, MemoryEvent, MemoryKind, MemoryMessage, Minipage, Permission,
+    MemoryAct, MemoryEvent, MemoryKind, MemoryMessage, Millipage, Minipage, Permission,
 };
 use dhole_space::{Protection, ProtectionError};
 
@@ -19,8 +20,11 @@ use crate::sites::{AllocationSite, Sites, shortened};
 use crate::twins::Twins;
 use crate::waiters::Waiters;
 
-/// Carries the effects of the machine out.
-pub(crate) struct Effects<'a, 'o> {
+/// The effects of a step, carried out.
+pub(crate) type Effects<'a, 'o> = Live<'a, MemoryHost<'a>, AnnexOutbox<'o>>;
+
+/// What carries out what only a node's memory can.
+pub(crate) struct MemoryHost<'a> {
     pub(super) node: NodeId,
     /// The program knows places by their addresses in the process.
     pub(super) is_placed: bool,
@@ -34,63 +38,41 @@ pub(crate) struct Effects<'a, 'o> {
     pub(super) from: NodeId,
     pub(super) waiters: &'a Waiters,
     pub(super) payload: &'a [u8],
-    pub out: &'a mut AnnexOutbox<'o>,
     /// What the system refused; after that nothing is carried out.
     pub(super) failed: Option<ProtocolError>,
 }
 
-impl MemoryEffects for Effects<'_, '_> {
-    fn does(&mut self, command: MemoryCommand) {
-        if self.failed.is_some() {
-            return;
-        }
-        match command {
-            MemoryCommand::Send { to, mut message } if message.has_words() => {
-                let words = match message.kind {
-                    MemoryKind::Gone => self.knows(to, message.address),
-                    _ if message.operation.allocates() => self.allocates(),
-                    _ => self.frees(&message),
-                };
-                let words = words.unwrap_or_default();
-                message.minipage.bytes = words.len() as u32;
-                let gather = |into: &mut Vec<u8>| into.extend_from_slice(words.as_bytes());
-                self.out.send_bytes(to, message, gather);
-            }
-            MemoryCommand::Send { to, message } => self.out.send(to, message),
-            MemoryCommand::SendBytes { to, message } => {
-                self.guard(message.minipage, true);
-                if self.failed.is_some() {
-                    return;
-                }
-                let gather = |into: &mut Vec<u8>| self.arena.gather(message.minipage, into);
-                self.out.send_bytes(to, message, gather);
-            }
-            MemoryCommand::Install(minipage) => {
+impl PartHost<Millipage, AnnexOutbox<'_>> for MemoryHost<'_> {
+    fn act(&mut self, act: MemoryAct, out: &mut AnnexOutbox<'_>) {
+        match act {
+            MemoryAct::Install(minipage) => {
                 self.arena.scatter(minipage, self.payload);
                 self.guard(minipage, false);
             }
-            MemoryCommand::Owes => self.twins.owes_one(),
-            MemoryCommand::Twin(minipage) => {
+            MemoryAct::Owes => self.twins.owes_one(),
+            MemoryAct::Twin(minipage) => {
                 self.twins.make(minipage, self.arena);
-                self.out.work.twin_bytes += u64::from(minipage.bytes);
+                out.work().twin_bytes += u64::from(minipage.bytes);
             }
-            MemoryCommand::SendDiff { to, message } => self.send_diff(to, message),
-            MemoryCommand::MergeDiff(minipage) => self.merge_diff(minipage),
-            MemoryCommand::DropTwin(minipage) => self.twins.forget(minipage),
-            MemoryCommand::Clear(minipage) if self.arena.catches() => {
+            MemoryAct::MergeDiff(minipage) => {
+                out.work().applied_bytes += self.payload.len() as u64;
+                self.merge_diff(minipage);
+            }
+            MemoryAct::DropTwin(minipage) => self.twins.forget(minipage),
+            MemoryAct::Clear(minipage) if self.arena.catches() => {
                 self.arena.clear(minipage);
                 if let Some(zones) = self.red_zones {
                     locked(zones).forget(minipage);
                 }
             }
             // Another node may access it still, for none faults.
-            MemoryCommand::Clear(_) => {}
-            MemoryCommand::Allocated(run) => {
+            MemoryAct::Clear(_) => {}
+            MemoryAct::Allocated(run) => {
                 let words = String::from_utf8_lossy(self.payload);
                 let site = AllocationSite::Others(words.into());
                 self.sites().allocated(&run, run.bytes.into(), &site);
             }
-            MemoryCommand::Permit {
+            MemoryAct::Permit {
                 minipage,
                 permission,
             } => {
@@ -98,29 +80,58 @@ impl MemoryEffects for Effects<'_, '_> {
                     self.guard(minipage, false);
                 }
                 let pages = minipage.first_page()..minipage.end_of_pages();
-                self.protect(pages, permission);
+                self.protect(pages, permission, out);
                 if permission < Permission::Write {
                     self.guard(minipage, true);
                 }
             }
-            MemoryCommand::Wake { address } => {
-                self.out.wakes_worker = true;
-                self.waiters.wake(waits_for(address));
-            }
         }
     }
 
-    fn happens(&mut self, event: MemoryEvent) {
+    fn over(&mut self, address: u64, out: &mut AnnexOutbox<'_>) {
+        out.wakes_worker = true;
+        self.waiters.wake(waits_for(address));
+    }
+
+    fn happens(&mut self, event: MemoryEvent, out: &mut AnnexOutbox<'_>) {
         match event {
-            MemoryEvent::Translated => self.out.work.translations += 1,
-            MemoryEvent::Competes => self.out.competing_requests += 1,
-            MemoryEvent::Dropped => self.out.dropped_prefetches += 1,
-            MemoryEvent::Flushes => self.out.flushes += 1,
+            MemoryEvent::Translated => out.work().translations += 1,
+            MemoryEvent::Competes => out.competing_requests += 1,
+            MemoryEvent::Dropped => out.dropped_prefetches += 1,
+            MemoryEvent::Flushes => out.flushes += 1,
         }
+    }
+
+    fn gather(
+        &mut self,
+        to: NodeId,
+        message: &mut MemoryMessage,
+        into: &mut Vec<u8>,
+        out: &mut AnnexOutbox<'_>,
+    ) {
+        let words = match message.kind {
+            MemoryKind::Data => {
+                self.guard(message.minipage, true);
+                if self.failed.is_none() {
+                    self.arena.gather(message.minipage, into);
+                }
+                return;
+            }
+            MemoryKind::Diff => return self.gather_diff(message, into, out),
+            MemoryKind::Gone => self.knows(to, message.address),
+            _ if message.operation.allocates() => self.allocates(),
+            _ => self.frees(message),
+        };
+        into.extend_from_slice(words.unwrap_or_default().as_bytes());
+        message.minipage.bytes = into.len() as u32;
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 }
 
-impl Effects<'_, '_> {
+impl MemoryHost<'_> {
     /// Makes the red zone of a minipage known, if it is not; and checks it, if it is to.
     fn guard(&mut self, minipage: Minipage, checks: bool) {
         let Some(zones) = self.red_zones else { return };
@@ -135,20 +146,23 @@ impl Effects<'_, '_> {
         }
     }
 
-    /// Sends what this node wrote into a minipage that its threads write no more.
-    fn send_diff(&mut self, to: NodeId, mut message: MemoryMessage) {
+    /// Gathers what this node wrote into a minipage that its threads write no more.
+    fn gather_diff(
+        &self,
+        message: &mut MemoryMessage,
+        into: &mut Vec<u8>,
+        out: &mut AnnexOutbox<'_>,
+    ) {
         let minipage = message.minipage;
         let diff = self.twins.diff(minipage, self.arena);
-        self.out.work.compared_bytes += u64::from(minipage.bytes);
-        self.out.work.made_bytes += diff.len() as u64;
+        out.work().compared_bytes += u64::from(minipage.bytes);
+        out.work().made_bytes += diff.len() as u64;
         message.minipage.bytes = diff.len() as u32;
-        self.out
-            .send_bytes(to, message, |into| into.extend_from_slice(&diff));
+        into.extend_from_slice(&diff);
     }
 
     /// Writes what another node wrote into a minipage; nothing if that is no diff of such bytes.
     fn merge_diff(&mut self, minipage: Minipage) {
-        self.out.work.applied_bytes += self.payload.len() as u64;
         let bytes = minipage.bytes as usize;
         let merge = |at: usize, run: &[u8]| self.arena.merge(minipage, at, run);
         let checked = minipage_diff::runs(self.payload, bytes, |_, _| ());
@@ -187,13 +201,18 @@ impl Effects<'_, '_> {
     }
 
     /// From here on all threads may do this with pages of a view.
-    pub(super) fn protect(&mut self, pages: Range<u64>, permission: Permission) {
+    pub(super) fn protect(
+        &mut self,
+        pages: Range<u64>,
+        permission: Permission,
+        out: &mut AnnexOutbox<'_>,
+    ) {
         let protection = match permission {
             Permission::Nothing => Protection::Closed,
             Permission::Read => Protection::ReadOnly,
             Permission::Write => Protection::Open,
         };
-        self.out.work.protections += 1;
+        out.work().protections += 1;
         let at = pages.start;
         if let Err(cause) = self.arena.protect(pages, protection) {
             self.failed = Some(self.refused(at, cause));

@@ -130,6 +130,6 @@ fn open(inside: &Inside, asked: &[u64], effects: &mut Effects<'_, '_>) {
     pages.dedup_by(joins);
     debug_assert!(pages.iter().all(|(it, _)| it.start % MINIPAGE_PAGE == 0));
     for (pages, permission) in pages {
-        effects.protect(pages, permission);
+        effects.host.protect(pages, permission, effects.out);
     }
 }

@@ -32,7 +32,7 @@ impl Memory {
             let step = machine.hold_step(&mut holding, is_kept, effects);
             if holding.has_asked() && !counted {
                 counted = true;
-                effects.out.work.faults += 1;
+                effects.out.work().faults += 1;
                 match writes {
                     true => effects.out.write_faults += 1,
                     false => effects.out.read_faults += 1,

@@ -31,7 +31,7 @@ fn waits_in_vain(memory: &Memory) -> (u32, Result<(), MemoryWaitError>, usize) {
             return AnnexStep::Over;
         }
         inside.waits.insert(thread, (64, MemoryOperation::Flush));
-        effects.failed = Some(refusal());
+        effects.host.failed = Some(refusal());
         AnnexStep::Waits
     });
     let listed = memory.lock().waits.len();

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId, NodeMap};
+use dhole_part::PartEffects;
 
 use super::{
-    Attempt, KEPT, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
-    ThreadRefusal, ThreadSync, WaitsOn,
+    Attempt, KEPT, MOST_WAITING, Taken, ThreadAttempt, ThreadId, ThreadMessage, ThreadRefusal,
+    ThreadSync, WaitsOn,
 };
 
 const BARRIERS: &str = "barriers of a node";
@@ -52,7 +53,7 @@ impl ThreadSync {
         key: u64,
         parties: u32,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         if parties == 0 {
             return Err(ThreadRefusal::NoParties(key));
@@ -106,7 +107,7 @@ impl ThreadSync {
     }
 
     /// Tells the manager of a barrier of the threads that wait at it here.
-    pub fn flush(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
+    pub fn flush(&mut self, key: u64, out: &mut impl PartEffects<Self>) {
         let manager = self.manager_of(key);
         let Some(arrivals) = self.arrivals.get_mut(&key).filter(|it| it.unsent > 0) else {
             return;
@@ -126,7 +127,7 @@ impl ThreadSync {
         from: NodeId,
         key: u64,
         (parties, count): (u32, u32),
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let most = (self.nodes * MOST_WAITING) as u64;
         let is_new = !self.gatherings.contains_key(&key);
@@ -190,7 +191,7 @@ impl ThreadSync {
         key: u64,
         count: u32,
         first: bool,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let arrivals = self.arrivals.get_mut(&key);
         let arrivals = arrivals.filter(|arrivals| (1..=arrivals.sent()).contains(&count));
@@ -209,7 +210,7 @@ impl ThreadSync {
         key: u64,
         parties: u32,
         count: u32,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let arrivals = self.arrivals.get_mut(&key);
         let arrivals = arrivals.filter(|arrivals| (1..=arrivals.sent()).contains(&count));

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId};
+use dhole_part::PartEffects;
 
 #[cfg(doc)]
 use super::SharedLocks;
 use super::{
-    Attempt, MOST_WAITING, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage,
-    ThreadRefusal, ThreadSync, WaitsOn,
+    Attempt, MOST_WAITING, Taken, ThreadAttempt, ThreadId, ThreadMessage, ThreadRefusal,
+    ThreadSync, WaitsOn,
 };
 
 /// A semaphore, as its manager knows it.
@@ -35,7 +36,7 @@ impl ThreadSync {
         condition: u64,
         lock: u64,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         if !self.holds(thread, lock) {
             return Err(ThreadRefusal::NotHeld(lock));
@@ -59,7 +60,7 @@ impl ThreadSync {
     }
 
     /// Lets the thread go on that has waited longest on a condition, or all.
-    pub fn signal(&mut self, condition: u64, all: bool, out: &mut Vec<ThreadCommand>) {
+    pub fn signal(&mut self, condition: u64, all: bool, out: &mut impl PartEffects<Self>) {
         let manager = self.manager_of(condition);
         self.send(manager, ThreadMessage::Signal { condition, all }, out);
         self.own_messages(out);
@@ -74,7 +75,7 @@ impl ThreadSync {
         &mut self,
         key: u64,
         count: u32,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), ThreadRefusal> {
         let manager = self.manager_of(key);
         if manager == self.me && !self.has_semaphore_room(key) {
@@ -95,7 +96,7 @@ impl ThreadSync {
         key: u64,
         count: u32,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         let set = ThreadMessage::Set { key, thread, count };
         self.asks_semaphore(thread, key, set, site, out)
@@ -112,7 +113,7 @@ impl ThreadSync {
         key: u64,
         tries: bool,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         let take = ThreadMessage::Take { key, thread, tries };
         self.asks_semaphore(thread, key, take, site, out)
@@ -124,7 +125,7 @@ impl ThreadSync {
         key: u64,
         message: ThreadMessage,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         self.begin(thread, WaitsOn::Semaphore(key), site)?;
         let manager = self.manager_of(key);
@@ -140,7 +141,7 @@ impl ThreadSync {
         &mut self,
         condition: u64,
         thread: ThreadId,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let is_new = !self.conditions.contains_key(&condition);
         if is_new && self.conditions.len() >= self.most_keys {
@@ -161,7 +162,7 @@ impl ThreadSync {
         &mut self,
         from: NodeId,
         thread: ThreadId,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let Some(WaitsOn::Queue {
             condition,
@@ -186,7 +187,7 @@ impl ThreadSync {
         &mut self,
         from: NodeId,
         thread: ThreadId,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         match self.waits_on(thread) {
             Some(WaitsOn::Queue {
@@ -224,7 +225,12 @@ impl ThreadSync {
         }
     }
 
-    pub(super) fn take_signal(&mut self, condition: u64, all: bool, out: &mut Vec<ThreadCommand>) {
+    pub(super) fn take_signal(
+        &mut self,
+        condition: u64,
+        all: bool,
+        out: &mut impl PartEffects<Self>,
+    ) {
         let Some(queue) = self.conditions.get_mut(&condition) else {
             return;
         };
@@ -243,7 +249,7 @@ impl ThreadSync {
         &mut self,
         from: NodeId,
         thread: ThreadId,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let (key, what) = match self.waits_on(thread) {
             Some(WaitsOn::Queue {
@@ -267,7 +273,7 @@ impl ThreadSync {
 
     /// Threads go on that wait for what a semaphore has. One that has nothing, and for which nobody
     /// waits, is as one that was never set: it is forgotten.
-    fn hand_out(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
+    fn hand_out(&mut self, key: u64, out: &mut impl PartEffects<Self>) {
         let Some(semaphore) = self.semaphores.get_mut(&key) else {
             return;
         };
@@ -288,7 +294,7 @@ impl ThreadSync {
         &mut self,
         key: u64,
         count: u32,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if !self.has_semaphore_room(key) {
             return Err("more semaphores than a node manages: wait for some, or set them to 0");
@@ -304,7 +310,7 @@ impl ThreadSync {
         key: u64,
         thread: ThreadId,
         count: u32,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if !self.has_semaphore_room(key) && count > 0 {
             self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
@@ -322,7 +328,7 @@ impl ThreadSync {
         key: u64,
         thread: ThreadId,
         tries: bool,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let most = self.nodes * MOST_WAITING;
         let has = self.semaphores.get(&key).map_or(0, |it| it.has);
@@ -352,7 +358,7 @@ impl ThreadSync {
         from: NodeId,
         thread: ThreadId,
         taken: bool,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let Some(WaitsOn::Semaphore(key)) = self.waits_on(thread) else {
             return Err("a thread has a semaphore that it does not wait for");

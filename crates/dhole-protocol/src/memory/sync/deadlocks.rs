@@ -6,16 +6,15 @@
 //! Where the second one finds the same waits, none of them was over in between. A thread that waits
 //! gives nothing up: so at that moment all of them waited for each other.
 
+use dhole_part::PartEffects;
+
 use super::message::MOST_PATH;
-use super::{
-    HeldBy, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync, WaitingThread,
-    WaitsOn,
-};
+use super::{HeldBy, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync, WaitingThread, WaitsOn};
 
 impl ThreadSync {
     /// A thread has waited for long. Where it waits for itself it gets
     /// [`ThreadRefusal::Deadlock`].
-    pub fn suspect(&mut self, thread: ThreadId, out: &mut Vec<ThreadCommand>) {
+    pub fn suspect(&mut self, thread: ThreadId, out: &mut impl PartEffects<Self>) {
         if let Some(first) = self.waiting(thread) {
             self.probe(vec![first], out);
             self.own_messages(out);
@@ -39,7 +38,7 @@ impl ThreadSync {
     }
 
     /// Sends a probe to the nodes that may know what the last thread waits for.
-    fn probe(&mut self, path: Vec<WaitingThread>, out: &mut Vec<ThreadCommand>) {
+    fn probe(&mut self, path: Vec<WaitingThread>, out: &mut impl PartEffects<Self>) {
         let Some(last) = path.last() else {
             return;
         };
@@ -55,7 +54,11 @@ impl ThreadSync {
     }
 
     /// Follows a path by one thread.
-    pub(super) fn follow(&mut self, mut path: Vec<WaitingThread>, out: &mut Vec<ThreadCommand>) {
+    pub(super) fn follow(
+        &mut self,
+        mut path: Vec<WaitingThread>,
+        out: &mut impl PartEffects<Self>,
+    ) {
         let (Some(first), Some(last)) = (path.first(), path.last()) else {
             return;
         };
@@ -81,7 +84,7 @@ impl ThreadSync {
     }
 
     /// A probe has come back to its first thread.
-    fn close(&mut self, path: Vec<WaitingThread>, out: &mut Vec<ThreadCommand>) {
+    fn close(&mut self, path: Vec<WaitingThread>, out: &mut impl PartEffects<Self>) {
         let thread = path[0].thread;
         if self.waiting(thread).as_ref() != path.first() {
             return;
@@ -96,7 +99,7 @@ impl ThreadSync {
         self.finish(thread, Err(ThreadRefusal::Deadlock(path)), out);
     }
 
-    fn suspect_again(&mut self, thread: ThreadId, out: &mut Vec<ThreadCommand>) {
+    fn suspect_again(&mut self, thread: ThreadId, out: &mut impl PartEffects<Self>) {
         if let Some(first) = self.waiting(thread) {
             self.probe(vec![first], out);
         }

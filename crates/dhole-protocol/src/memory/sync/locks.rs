@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId};
+use dhole_part::PartEffects;
 
 use super::{
-    Attempt, KEPT, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
-    ThreadSync, WaitsOn,
+    Attempt, KEPT, Taken, ThreadAttempt, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
+    WaitsOn,
 };
 
 /// Threads of a node hand a lock on to each other so often at most while another node waits.
@@ -124,7 +125,7 @@ impl ThreadSync {
         thread: ThreadId,
         key: u64,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         let lock = self.keyed_lock(key)?;
         if lock.holder == Some(thread) {
@@ -143,7 +144,12 @@ impl ThreadSync {
     }
 
     /// A thread waits for a lock, and gets it where it is free.
-    pub(super) fn queue_for(&mut self, thread: ThreadId, key: u64, out: &mut Vec<ThreadCommand>) {
+    pub(super) fn queue_for(
+        &mut self,
+        thread: ThreadId,
+        key: u64,
+        out: &mut impl PartEffects<Self>,
+    ) {
         let here = self.manager_of(key) == self.me;
         // A thread that waited for a condition did not have it, and so it may have been forgotten.
         let lock = self.locks.get_or_insert_with(key, || KeyedLock::new(here));
@@ -163,7 +169,7 @@ impl ThreadSync {
         thread: ThreadId,
         key: u64,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         self.keyed_lock(key)?;
         if self.lock_here(thread, key) {
@@ -202,7 +208,7 @@ impl ThreadSync {
         &mut self,
         thread: ThreadId,
         key: u64,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), ThreadRefusal> {
         self.release(thread, key, out)?;
         self.own_messages(out);
@@ -213,7 +219,7 @@ impl ThreadSync {
         &mut self,
         thread: ThreadId,
         key: u64,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), ThreadRefusal> {
         let lock = self.locks.get_mut(&key);
         let lock = lock.filter(|lock| lock.holder == Some(thread));
@@ -236,7 +242,7 @@ impl ThreadSync {
     }
 
     /// Asks the manager for a lock.
-    fn ask(&mut self, key: u64, tries: bool, out: &mut Vec<ThreadCommand>) {
+    fn ask(&mut self, key: u64, tries: bool, out: &mut impl PartEffects<Self>) {
         let manager = self.manager_of(key);
         let Some(lock) = self.locks.get_mut(&key) else {
             return;
@@ -248,7 +254,7 @@ impl ThreadSync {
     }
 
     /// Hands a free lock on that is here.
-    fn serve(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
+    fn serve(&mut self, key: u64, out: &mut impl PartEffects<Self>) {
         let Some(lock) = self.locks.get_mut(&key) else {
             return;
         };
@@ -276,7 +282,7 @@ impl ThreadSync {
     }
 
     /// Threads that only try hear that a lock is another's.
-    fn refuse_tries(&mut self, key: u64, out: &mut Vec<ThreadCommand>) {
+    fn refuse_tries(&mut self, key: u64, out: &mut impl PartEffects<Self>) {
         let Some(lock) = self.locks.get_mut(&key) else {
             return;
         };
@@ -293,7 +299,7 @@ impl ThreadSync {
         from: NodeId,
         key: u64,
         (number, tries): (u32, bool),
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let is_new = !self.tails.contains_key(&key);
         let has_room = self.tails.len() < self.most_keys
@@ -323,7 +329,7 @@ impl ThreadSync {
         key: u64,
         asker: NodeId,
         (number, tries): (u32, bool),
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let me = self.me;
         let lock = self
@@ -342,7 +348,7 @@ impl ThreadSync {
         Ok(())
     }
 
-    pub(super) fn take_token(&mut self, key: u64, out: &mut Vec<ThreadCommand>) -> Taken {
+    pub(super) fn take_token(&mut self, key: u64, out: &mut impl PartEffects<Self>) -> Taken {
         let lock = self.locks.get_mut(&key);
         let lock = lock.filter(|lock| lock.asked && !lock.here);
         let lock = lock.ok_or("a lock that was not asked for")?;
@@ -357,7 +363,7 @@ impl ThreadSync {
         &mut self,
         key: u64,
         number: u32,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let lock = self.locks.get_mut(&key);
         let lock = lock.filter(|lock| lock.asked && lock.number == number && lock.next.is_none());
@@ -371,7 +377,7 @@ impl ThreadSync {
         Ok(())
     }
 
-    pub(super) fn take_busy(&mut self, key: u64, number: u32, out: &mut Vec<ThreadCommand>) {
+    pub(super) fn take_busy(&mut self, key: u64, number: u32, out: &mut impl PartEffects<Self>) {
         let lock = self.locks.get(&key);
         if lock.is_some_and(|lock| lock.asked && lock.number == number) {
             self.refuse_tries(key, out);

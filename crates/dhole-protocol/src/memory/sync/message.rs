@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dhole_model::{CallSite, MessageKind, NodeId};
+use dhole_part::PartMessage;
 use dhole_wire::Wire;
 
 /// A thread of a node. Its number 0 is the program itself.
@@ -265,9 +266,8 @@ pub enum ThreadMessage {
 /// Most threads on the path of a probe.
 pub(super) const MOST_PATH: usize = 64;
 
-impl ThreadMessage {
-    /// What the message is counted as.
-    pub(crate) fn counted_as(&self) -> MessageKind {
+impl PartMessage for ThreadMessage {
+    fn kind(&self) -> MessageKind {
         use ThreadMessage as M;
         match self {
             M::Acquire { .. }
@@ -290,7 +290,9 @@ impl ThreadMessage {
             M::Probe { .. } => MessageKind::ThreadProbe,
         }
     }
+}
 
+impl ThreadMessage {
     /// What makes no sense in a cluster of `nodes`.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
         use ThreadMessage as M;

@@ -5,8 +5,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use dhole_model::CallSite;
+use dhole_part::PartEffects;
 
-use super::{ThreadCommand, ThreadId, ThreadRefusal, ThreadSync, WaitsOn};
+use super::{ThreadId, ThreadRefusal, ThreadSync, WaitsOn};
 
 /// Locks that threads of all nodes take without messages.
 pub trait SharedLocks: Debug + Send + Sync {
@@ -79,7 +80,7 @@ impl ThreadSync {
         &mut self,
         thread: ThreadId,
         key: u64,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<(), ThreadRefusal> {
         match self.shared.locks() {
             Some(locks) if locks.release(key, thread) => Ok(()),

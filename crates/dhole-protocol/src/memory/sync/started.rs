@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId, SortedMap};
+use dhole_part::PartEffects;
 
 use super::{
-    Attempt, Taken, ThreadAttempt, ThreadCommand, ThreadId, ThreadMessage, ThreadRefusal,
-    ThreadSync, WaitsOn,
+    Attempt, Taken, ThreadAct, ThreadAttempt, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
+    WaitsOn,
 };
 
 /// Most threads that are started on a node in a run.
@@ -62,7 +63,7 @@ impl ThreadSync {
         node: NodeId,
         entry: u64,
         argument: u64,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<ThreadId, ThreadRefusal> {
         self.send_start(node, (entry, argument), None, out)
     }
@@ -79,7 +80,7 @@ impl ThreadSync {
         node: NodeId,
         (entry, argument): (u64, u64),
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         // The number that it gets.
         let thread = ThreadId::new(node, self.me, self.started.number + 1);
@@ -99,7 +100,7 @@ impl ThreadSync {
         node: NodeId,
         (entry, argument): (u64, u64),
         by: Option<ThreadId>,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Result<ThreadId, ThreadRefusal> {
         if node.index() >= self.nodes {
             return Err(ThreadRefusal::NoNode(node));
@@ -132,10 +133,15 @@ impl ThreadSync {
         self.started.stopped = false;
     }
 
-    /// No thread begins on this node any more: those that were started, and that will be, end
-    /// without a value.
-    pub fn begins_no_more(&mut self, out: &mut Vec<ThreadCommand>) {
+    /// No thread begins on this node any more, of those that were started or will be; whether some
+    /// are to be [ended](ThreadSync::end_starts).
+    pub fn begins_no_more(&mut self) -> bool {
         self.started.stopped = true;
+        !self.started.next.is_empty()
+    }
+
+    /// Threads that were started and do not begin end without a value.
+    pub fn end_starts(&mut self, out: &mut impl PartEffects<Self>) {
         while let Some((thread, ..)) = self.next_start() {
             self.end(thread, None, out);
         }
@@ -180,18 +186,23 @@ impl ThreadSync {
     }
 
     /// The program that starts threads ends: those that serve it go on.
-    pub fn leave(&mut self, out: &mut Vec<ThreadCommand>) {
+    pub fn leave(&mut self, out: &mut impl PartEffects<Self>) {
         self.send_others(&ThreadMessage::Leave, out);
     }
 
     /// A thread of this node has begun that was [next](ThreadSync::next_start).
-    pub fn begun(&mut self, thread: ThreadId, out: &mut Vec<ThreadCommand>) {
+    pub fn begun(&mut self, thread: ThreadId, out: &mut impl PartEffects<Self>) {
         self.tell_begun(thread, true, out);
         self.own_messages(out);
     }
 
     /// Whether a thread awaits the beginning of one, which it is told.
-    fn tell_begun(&mut self, thread: ThreadId, begins: bool, out: &mut Vec<ThreadCommand>) -> bool {
+    fn tell_begun(
+        &mut self,
+        thread: ThreadId,
+        begins: bool,
+        out: &mut impl PartEffects<Self>,
+    ) -> bool {
         let Some(by) = self.started.awaited.remove(&thread) else {
             return false;
         };
@@ -200,12 +211,17 @@ impl ThreadSync {
     }
 
     /// A thread of this node has ended, with a value if it ran.
-    pub fn ended(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
+    pub fn ended(
+        &mut self,
+        thread: ThreadId,
+        value: Option<u64>,
+        out: &mut impl PartEffects<Self>,
+    ) {
         self.end(thread, value, out);
         self.own_messages(out);
     }
 
-    fn end(&mut self, thread: ThreadId, value: Option<u64>, out: &mut Vec<ThreadCommand>) {
+    fn end(&mut self, thread: ThreadId, value: Option<u64>, out: &mut impl PartEffects<Self>) {
         // Where it does not begin its starter has no thread, and nobody waits for its end.
         let never_was = self.tell_begun(thread, value.is_some(), out) && value.is_none();
         let run = match self.started.all.get(&thread).copied() {
@@ -225,7 +241,7 @@ impl ThreadSync {
         &mut self,
         (thread, by): (ThreadId, ThreadId),
         value: Option<u64>,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) {
         let joined = ThreadMessage::Joined {
             thread,
@@ -246,7 +262,7 @@ impl ThreadSync {
         by: ThreadId,
         thread: ThreadId,
         site: CallSite,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Attempt {
         let is_node = |node: NodeId| node.index() < self.nodes;
         let mine = thread.starter() == self.me && thread.number() > self.started.number;
@@ -269,7 +285,7 @@ impl ThreadSync {
         thread: ThreadId,
         (entry, argument): (u64, u64),
         awaited_by: Option<ThreadId>,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         let by = match self.started.all.get(&thread) {
             None if self.started.all.len() < MOST_STARTED => None,
@@ -292,7 +308,7 @@ impl ThreadSync {
             return Ok(());
         }
         self.started.next.push_back((thread, entry, argument));
-        out.push(ThreadCommand::Started);
+        out.act(ThreadAct::Started);
         Ok(())
     }
 
@@ -301,7 +317,7 @@ impl ThreadSync {
         from: NodeId,
         (thread, by): (ThreadId, ThreadId),
         begins: bool,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if thread.node() != from {
             return Err("what only the node of a thread says");
@@ -321,7 +337,7 @@ impl ThreadSync {
         &mut self,
         thread: ThreadId,
         by: ThreadId,
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if thread.node() != self.me {
             return Err("a thread of another node is waited for here");
@@ -359,7 +375,7 @@ impl ThreadSync {
         from: NodeId,
         (thread, by): (ThreadId, ThreadId),
         (value, ran): (u64, bool),
-        out: &mut Vec<ThreadCommand>,
+        out: &mut impl PartEffects<Self>,
     ) -> Taken {
         if thread.node() != from {
             return Err("what only the node of a thread says");

@@ -2,11 +2,11 @@
 //! refused.
 
 use dhole_model::NodeId;
-use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
-    HoldRefusal, MemoryCommand, MemoryFlush, MemoryKind, MemoryMessage, MemoryOperation, Millipage,
-    Minipage, Permission,
+    HoldRefusal, MemoryAct, MemoryEffect, MemoryFlush, MemoryKind, MemoryMessage, MemoryOperation,
+    Millipage, Minipage, Permission,
 };
+use dhole_protocol::part::NodePart as _;
 
 use MemoryKind::{
     Ack, Data, Diff, Dropped, Forward, Grant, Invalidate, Invalidated, Merged, Request,
@@ -160,7 +160,7 @@ fn a_twin_is_made_before_a_node_may_write_and_compared_after() {
     pack.nodes[0]
         .deliver(NodeId(1), request, 0, &mut out)
         .unwrap();
-    let Some(MemoryCommand::SendBytes { message, .. }) = out.pop() else {
+    let Some(MemoryEffect::Send { message, .. }) = out.pop() else {
         panic!("{out:?}");
     };
     assert_eq!(message.operation, WriteTogether);
@@ -170,14 +170,14 @@ fn a_twin_is_made_before_a_node_may_write_and_compared_after() {
         .unwrap();
     let minipage = message.minipage;
     let permission = Permission::Write;
-    let permits = MemoryCommand::Permit {
+    let permits = MemoryEffect::Act(MemoryAct::Permit {
         minipage,
         permission,
-    };
+    });
     let expected = [
-        MemoryCommand::Install(minipage),
-        MemoryCommand::Owes,
-        MemoryCommand::Twin(minipage),
+        MemoryEffect::Act(MemoryAct::Install(minipage)),
+        MemoryEffect::Act(MemoryAct::Owes),
+        MemoryEffect::Act(MemoryAct::Twin(minipage)),
         permits,
     ];
     assert_eq!(out[..4], expected);
@@ -193,20 +193,21 @@ fn a_twin_is_made_before_a_node_may_write_and_compared_after() {
         .deliver(NodeId(0), message, 0, &mut out)
         .unwrap();
     let permission = Permission::Nothing;
-    let permits = MemoryCommand::Permit {
+    let permits = MemoryEffect::Act(MemoryAct::Permit {
         minipage,
         permission,
-    };
+    });
     assert_eq!(out[0], permits);
-    assert!(matches!(
-        out[1],
-        MemoryCommand::SendDiff { to: NodeId(0), .. }
-    ));
+    let sends_diff = |it: &MemoryEffect| match it {
+        MemoryEffect::Send { to, message } => (to.0, message.kind) == (0, MemoryKind::Diff),
+        _ => false,
+    };
+    assert!(sends_diff(&out[1]));
     pack.takes(1, std::mem::take(&mut out));
     let (_, _, diff) = pack.sent.pop_front().expect("a diff");
     pack.nodes[0].deliver(NodeId(1), diff, 0, &mut out).unwrap();
-    assert_eq!(out[0], MemoryCommand::MergeDiff(minipage));
-    assert!(out.contains(&MemoryCommand::DropTwin(minipage)));
+    assert_eq!(out[0], MemoryEffect::Act(MemoryAct::MergeDiff(minipage)));
+    assert!(out.contains(&MemoryEffect::Act(MemoryAct::DropTwin(minipage))));
     out.clear();
     assert!(pack.nodes[0].flush(&mut flush, &mut out));
 }
@@ -222,7 +223,7 @@ fn what_a_thread_holds_is_flushed_when_it_does_not_any_more() {
     assert_eq!((is_over, pack.sent.len()), (false, 0));
     let mut out = Vec::new();
     pack.nodes[1].release(at, true, &mut out).unwrap();
-    assert_eq!(out, [MemoryCommand::Wake { address: at }]);
+    assert_eq!(out, [MemoryEffect::Over(at)]);
     assert!(!pack.goes_on_with(1, &mut flush));
     assert_eq!(pack.sent.len(), 1);
     // Nor is it held while what others wrote is merged.
@@ -425,7 +426,7 @@ fn what_no_sound_node_says_of_flushes_is_refused() {
         let (mut after, mut out) = (node.clone(), Vec::new());
         let payload = message.payload_bytes() as usize;
         let taken = after.deliver(NodeId(from), message, payload, &mut out);
-        let is_bad = matches!(taken, Err(ProtocolError::BadMessage { .. }));
+        let is_bad = taken.is_err();
         assert!(is_bad, "{message:?}: {taken:?}");
         assert_eq!((after == *node, out), (true, Vec::new()));
     };
@@ -445,7 +446,7 @@ fn what_no_sound_node_says_of_flushes_is_refused() {
     let mut out = Vec::new();
     pack.nodes[0].deliver(NodeId(1), asks, 0, &mut out).unwrap();
     let taken = out.iter().find_map(|command| match command {
-        MemoryCommand::Send {
+        MemoryEffect::Send {
             to: NodeId(2),
             message,
         } => Some(*message),

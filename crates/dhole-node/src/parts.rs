@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use dhole_model::{Counters, NodeId, Work};
-use dhole_net::{Payload, PayloadPool};
-use dhole_protocol::memory::MemoryMessage;
-use dhole_protocol::memory::sync::ThreadMessage;
-use dhole_protocol::{Message, ProtocolError};
+use dhole_net::{Envelope, Outbox, PayloadPool};
+use dhole_part::{NodePart, Outlet, PartCounters, PartMessage};
+use dhole_protocol::{Frame, Message, ProtocolError};
 use thiserror::Error;
 
+use crate::count::MessageSizes;
 use crate::domain::Domain;
 use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 
@@ -35,28 +35,19 @@ pub trait Annex: Any + Send + Sync {
     /// What the system refuses, in its own words.
     fn settle(&mut self, leaders: &[NodeId], place: usize) -> io::Result<()>;
 
-    /// Takes a message.
+    /// Takes a message for the part of this number, and the bytes that came with it. `None` where
+    /// the bytes are no message of a part that the node has: then nothing has happened.
     ///
     /// # Errors
     /// [`ProtocolError`], which ends the run on all nodes.
     fn deliver(
         &self,
         from: NodeId,
-        message: MemoryMessage,
+        part: u8,
+        message: &[u8],
         payload: &[u8],
         out: &mut AnnexOutbox<'_>,
-    ) -> Result<(), ProtocolError>;
-
-    /// Takes a message about threads of nodes.
-    ///
-    /// # Errors
-    /// As [`deliver`](Annex::deliver).
-    fn deliver_threads(
-        &self,
-        from: NodeId,
-        message: ThreadMessage,
-        out: &mut AnnexOutbox<'_>,
-    ) -> Result<(), ProtocolError>;
+    ) -> Option<Result<(), ProtocolError>>;
 
     /// The worker is about to make a call by which another node may learn what it has done: what it
     /// wrote goes first. Where that fails the run ends.
@@ -120,16 +111,27 @@ impl AnnexPlace {
     }
 }
 
-/// What an annex sends, and what happened, in one step.
+/// The node whose parts send.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub node: NodeId,
+    pub pool: &'a PayloadPool,
+    pub counters: &'a PartCounters,
+    pub sizes: MessageSizes,
+}
+
+/// What parts send, and what happened, in one step.
 pub struct AnnexOutbox<'a> {
-    pool: &'a PayloadPool,
+    from: Sender<'a>,
     /// The node's clock, in nanoseconds; in what comes of a message it stands still.
     pub now_ns: u64,
     /// How long a thread waits before it looks why, in nanoseconds.
     pub patience_ns: u64,
     /// The thread takes another step after this time at the latest, if it has patience for so long.
     pub again_after: Option<Duration>,
-    pub(crate) messages: Vec<(NodeId, Message, Payload)>,
+    out: Outbox<Message>,
+    /// So many of those were there before.
+    before: usize,
     /// Accesses of the program that faulted to read.
     pub read_faults: u64,
     /// Accesses that faulted to write.
@@ -140,8 +142,6 @@ pub struct AnnexOutbox<'a> {
     pub dropped_prefetches: u64,
     /// Flushes that the node asks for.
     pub flushes: u64,
-    /// What a simulation charges.
-    pub work: Work,
     /// The node's worker may go on.
     pub wakes_worker: bool,
     /// The step itself ended the wait, for the time of that is over or it never ends.
@@ -149,57 +149,70 @@ pub struct AnnexOutbox<'a> {
 }
 
 impl<'a> AnnexOutbox<'a> {
-    pub(crate) fn new(pool: &'a PayloadPool) -> AnnexOutbox<'a> {
+    pub(crate) fn new(from: Sender<'a>, out: Outbox<Message>) -> AnnexOutbox<'a> {
         AnnexOutbox {
-            pool,
+            from,
+            before: out.len(),
             now_ns: 0,
             patience_ns: u64::MAX,
             again_after: None,
-            messages: Vec::new(),
+            out,
             read_faults: 0,
             write_faults: 0,
             competing_requests: 0,
             dropped_prefetches: 0,
             flushes: 0,
-            work: Work::default(),
             wakes_worker: false,
             ends_wait: false,
         }
     }
 
+    /// What a simulation charges.
+    pub fn work(&mut self) -> &mut Work {
+        self.out.work()
+    }
+
     /// Whether the step sends nothing so far.
     pub fn is_silent(&self) -> bool {
-        self.messages.is_empty()
+        self.out.len() == self.before
     }
 
-    /// Whether nothing comes of the step: then the node need not know of it.
-    pub(crate) fn is_empty(&self) -> bool {
-        let counted = self.read_faults + self.write_faults + self.dropped_prefetches + self.flushes;
-        self.is_silent() && !self.wakes_worker && counted == 0 && self.work == Work::default()
+    /// The step is over: what happened is counted, and what is to be sent goes on.
+    pub(crate) fn end(self) -> Outbox<Message> {
+        let counters = self.from.counters;
+        counters.read_faults.add(self.read_faults);
+        counters.write_faults.add(self.write_faults);
+        counters.competing_requests.add(self.competing_requests);
+        counters.dropped_prefetches.add(self.dropped_prefetches);
+        counters.flushes.add(self.flushes);
+        self.out
+    }
+}
+
+impl Outlet for AnnexOutbox<'_> {
+    fn buffer(&mut self) -> Vec<u8> {
+        self.from.pool.take().into_buffer()
     }
 
-    /// Sends a message without bytes.
-    pub fn send(&mut self, to: NodeId, message: MemoryMessage) {
-        let message = Message::Memory(message);
-        self.messages.push((to, message, Payload::NONE));
-    }
-
-    /// Sends a message about threads of nodes.
-    pub fn send_threads(&mut self, to: NodeId, message: ThreadMessage) {
-        let message = Message::Threads(Box::new(message));
-        self.messages.push((to, message, Payload::NONE));
-    }
-
-    /// Sends a message with the bytes that `gather` appends.
-    pub fn send_bytes(
-        &mut self,
-        to: NodeId,
-        message: MemoryMessage,
-        gather: impl FnOnce(&mut Vec<u8>),
-    ) {
-        let mut payload = self.pool.take();
-        gather(payload.buffer());
-        self.messages.push((to, Message::Memory(message), payload));
+    fn send<P: NodePart>(&mut self, to: NodeId, message: &P::Message, payload: Vec<u8>) {
+        let Sender {
+            node,
+            counters,
+            sizes,
+            ..
+        } = self.from;
+        let body = Message::Part(Frame::of::<P>(message));
+        if to != node {
+            let bytes = (sizes.frame)(&body) + payload.len() as u64;
+            counters.sent(message.kind(), bytes);
+        }
+        let (from, payload) = (node, payload.into());
+        self.out.push(Envelope {
+            from,
+            to,
+            body,
+            payload,
+        });
     }
 }
 

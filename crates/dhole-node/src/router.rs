@@ -4,22 +4,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use dhole_heap::Presence;
 use dhole_model::{Counters, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Receiver, Wake};
-use dhole_protocol::{AbortReason, Message};
+use dhole_protocol::{AbortReason, Frame, Message};
 
-use crate::annex::{Annex, AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter};
+use crate::annex::{Annex, AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter, Sender};
 use crate::by_time::{OWED_FOR, is_woken};
 use crate::describe::how;
 use crate::ended::Ended;
 use crate::machine::{Machine, Receivers, Woken};
-use crate::node::{Node, State};
+use crate::node::Node;
 use crate::sync_error::RunEnded;
-
-/// How long a thread that faults may find the node lock taken. Others have it for a moment only, so
-/// after that it is the thread's own.
-const LOCKED_AT_MOST_NS: u64 = 1_000_000_000;
 
 /// A node, and what it has beside its objects.
 pub(crate) struct Annexed<'a> {
@@ -29,68 +24,43 @@ pub(crate) struct Annexed<'a> {
     pub takers: Takers,
 }
 
-impl State {
-    /// Sends what an annex wants sent, and counts what happened.
-    fn takes_outbox(&mut self, sent: AnnexOutbox<'_>, out: &mut Outbox<Message>) {
-        let all = &mut self.counting.all;
-        all.raw_read_faults += sent.read_faults;
-        all.raw_write_faults += sent.write_faults;
-        all.competing_requests += sent.competing_requests;
-        all.dropped_prefetches += sent.dropped_prefetches;
-        all.raw_flushes += sent.flushes;
-        let work = out.work();
-        work.faults += sent.work.faults;
-        work.protections += sent.work.protections;
-        work.translations += sent.work.translations;
-        work.wakes += sent.work.wakes;
-        work.twin_bytes += sent.work.twin_bytes;
-        work.compared_bytes += sent.work.compared_bytes;
-        work.made_bytes += sent.work.made_bytes;
-        work.applied_bytes += sent.work.applied_bytes;
-        for (to, message, payload) in sent.messages {
-            self.send(to, message, payload, out);
-        }
-    }
-}
-
 impl Annexed<'_> {
-    /// Takes a message for the annex, without the node lock.
+    /// Takes a message for a part, without the node lock. `None` where it is none.
     fn take(
         &self,
         annex: &dyn Annex,
-        envelope: Envelope<Message>,
+        from: NodeId,
+        (part, message, payload): (u8, &[u8], &[u8]),
         out: &mut Outbox<Message>,
-    ) -> Wake {
-        let Envelope {
-            from,
-            body,
-            payload,
-            ..
-        } = envelope;
-        let mut sent = AnnexOutbox::new(&self.node.pool);
-        let taken = match body {
-            Message::Memory(message) => annex.deliver(from, message, &payload, &mut sent),
-            Message::Threads(message) => annex.deliver_threads(from, *message, &mut sent),
-            _ => return Wake::No,
-        };
-        self.node.pool.give_back(payload);
-        let mut guard = self.node.monitor.lock();
-        let state = guard.split().1;
-        match taken {
-            Ok(()) => {
-                let wakes = sent.wakes_worker;
-                state.takes_outbox(sent, out);
-                if wakes { Wake::Yes } else { Wake::No }
-            }
+    ) -> Option<Wake> {
+        let mut step = AnnexOutbox::new(sender(&self.node, self.machine), std::mem::take(out));
+        let taken = annex.deliver(from, part, message, payload, &mut step);
+        let wakes = step.wakes_worker;
+        *out = step.end();
+        match taken? {
+            Ok(()) if wakes => Some(Wake::Yes),
+            Ok(()) => Some(Wake::No),
             Err(cause) => {
                 tell_launcher(self.machine, &cause.to_string());
+                let mut guard = self.node.monitor.lock();
+                let state = guard.split().1;
                 state.abort(AbortReason::Failed(cause.to_string().into()), out);
                 state.end(Ended::Broken(cause));
                 drop(guard);
                 annex.ended();
-                Wake::Yes
+                Some(Wake::Yes)
             }
         }
+    }
+}
+
+/// The node, as its parts send.
+fn sender<'a>(node: &'a Node, machine: &dyn Machine) -> Sender<'a> {
+    Sender {
+        node: node.id,
+        pool: &node.pool,
+        counters: &node.part_counters,
+        sizes: machine.sizes(),
     }
 }
 
@@ -101,26 +71,21 @@ fn tell_launcher(machine: &dyn Machine, words: &str) {
     }
 }
 
-impl Annexed<'_> {
-    /// Whether the run has ended for this node, by whatever came: threads beside its worker wait no
-    /// longer then.
-    fn has_ended(&self) -> bool {
-        self.node.monitor.lock().split().1.ended().is_some()
-    }
-}
-
 impl Receiver<Message> for Annexed<'_> {
     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let Some(annex) = &self.annex else {
             return self.node.deliver(envelope, out);
         };
-        if matches!(envelope.body, Message::Memory(_) | Message::Threads(_)) {
-            return self.take(&**annex, envelope, out);
+        if let Message::Part(frame) = &envelope.body {
+            let parts = (frame.part(), frame.bytes(), &*envelope.payload);
+            let wake = self.take(&**annex, envelope.from, parts, out);
+            self.node.pool.give_back(envelope.payload);
+            return wake.unwrap_or(Wake::No);
         }
         let ends = matches!(envelope.body, Message::Abort { .. });
         let _taking = self.takers.begin();
         let wake = self.node.deliver(envelope, out);
-        if ends || wake == Wake::Yes && self.has_ended() {
+        if ends || wake == Wake::Yes && self.node.has_ended_early() {
             annex.ended();
         }
         wake
@@ -139,11 +104,14 @@ impl Receiver<Message> for Annexed<'_> {
                 .node
                 .deliver_bytes(from, message, payload, out, at_once);
         };
+        if let Some((part, message)) = Frame::split(message) {
+            return self.take(&**annex, from, (part, message, payload), out);
+        }
         let _taking = self.takers.begin();
         let wake = self
             .node
             .deliver_bytes(from, message, payload, out, at_once);
-        if wake == Some(Wake::Yes) && self.has_ended() {
+        if wake == Some(Wake::Yes) && self.node.has_ended_early() {
             annex.ended();
         }
         wake
@@ -218,27 +186,15 @@ pub(crate) struct NodeLink<'a> {
 }
 
 impl NodeLink<'_> {
-    /// Whether the worker computes. Where the lock is this thread's own, it does not.
+    /// Whether the worker computes. One that takes a message does not, whatever it did before.
     fn computes(&self) -> bool {
-        let id = self.node.id;
-        let mut began = None;
-        loop {
-            if let Some(guard) = self.node.monitor.try_lock() {
-                return guard.presence() == Presence::Computing;
-            }
-            // Where moments count, nobody else runs while this thread does.
-            if self.machine.counts_moments() {
-                return false;
-            }
-            let now = self.machine.now(id);
-            if now.saturating_sub(*began.get_or_insert(now)) > LOCKED_AT_MOST_NS {
-                return false;
-            }
-            std::hint::spin_loop();
-        }
+        self.node.monitor.computes() && !self.takers.takes()
     }
 
     fn ended(&self) -> Option<AnnexWaitError> {
+        if !self.node.has_ended_early() {
+            return None;
+        }
         let mut guard = self.node.monitor.lock();
         let ended = guard.split().1.ended().map(how);
         ended.map(AnnexWaitError::Ended)
@@ -252,8 +208,7 @@ impl NodeLink<'_> {
         faulted: &mut [bool; 2],
     ) -> Stepped {
         let id = self.node.id;
-        let mut out = Outbox::default();
-        let mut sent = AnnexOutbox::new(&self.node.pool);
+        let mut sent = AnnexOutbox::new(sender(self.node, self.machine), Outbox::default());
         sent.now_ns = self.machine.now(id);
         sent.patience_ns = self.patience.as_nanos() as u64;
         let done = step(&mut sent);
@@ -265,13 +220,8 @@ impl NodeLink<'_> {
             AnnexStep::Over if sent.ends_wait => Stepped::EndsWait,
             AnnexStep::Over => Stepped::Over,
         };
-        if sent.is_empty() {
-            return stepped;
-        }
         let wakes_worker = sent.wakes_worker;
-        let mut guard = self.node.monitor.lock();
-        guard.split().1.takes_outbox(sent, &mut out);
-        drop(guard);
+        let mut out = sent.end();
         // The machine owes notifications by its worker alone.
         let notify = match done {
             AnnexStep::Waits if is_worker => Notify::Lazy,
@@ -296,14 +246,13 @@ impl NodeLink<'_> {
     /// Counts for how long a thread was here, and for what.
     fn counts(&self, began_ns: u64, [reads, writes]: [bool; 2]) {
         let took_ns = self.machine.now(self.node.id).saturating_sub(began_ns);
-        let mut guard = self.node.monitor.lock();
-        let all = &mut guard.split().1.counting.all;
+        let counters = &self.node.part_counters;
         let counted = match (reads, writes) {
-            (_, true) => &mut all.raw_write_ns,
-            (true, false) => &mut all.raw_read_ns,
-            (false, false) => &mut all.raw_call_ns,
+            (_, true) => &counters.write_ns,
+            (true, false) => &counters.read_ns,
+            (false, false) => &counters.call_ns,
         };
-        *counted += took_ns;
+        counted.add(took_ns);
     }
 
     fn goes_on(
