@@ -33,7 +33,7 @@ impl<P: Platform> Changed for InDomains<P> {
     }
 
     fn change(&self, settings: &mut Settings) {
-        settings.annex = Some(Arc::new(MemorySettings::default()));
+        settings.parts = Some(Arc::new(MemorySettings::default()));
         settings.domains = self.domains;
         settings.managers = self.managers;
     }

@@ -404,7 +404,7 @@ mod raw {
         }
 
         fn change(&self, settings: &mut Settings) {
-            settings.annex = Some(Arc::new(MemorySettings::default()));
+            settings.parts = Some(Arc::new(MemorySettings::default()));
         }
     }
 

@@ -106,7 +106,7 @@ fn run(make: Make, forge: Forge, frames: &[Vec<u8>]) -> (Vec<Result<(), String>>
     };
     let machines = make(NODES).into_iter().enumerate().map(machine).collect();
     let settings = Settings {
-        annex: Some(Arc::new(MemorySettings::default())),
+        parts: Some(Arc::new(MemorySettings::default())),
         consistency: MemoryConsistency::Release,
         ..Settings::nodes(NODES)
     };

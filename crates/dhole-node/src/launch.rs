@@ -13,15 +13,15 @@ use dhole_model::{Coherence, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
-use crate::annex::{Annex, AnnexPlace};
-use crate::annexed::{Annexed, NodeLink, Takers};
 use crate::domain::{self, Domain};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{Fiber, LostNode, Machine, StartError};
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
+use crate::parts::{NodeParts, PartsPlace};
 use crate::phases::ReadTimer;
+use crate::router::{NodeLink, Router, Takers};
 use crate::run_handshake;
 use crate::run_handshake::Brings;
 use crate::settings::Settings;
@@ -103,13 +103,13 @@ pub fn run_nodes(
         (_, Some(multiprocess)) => vec![multiprocess.me()],
         _ => Vec::new(),
     };
-    let mut annexes = own_domain.and_then(|domain| annexes(machine, settings, domain));
+    let mut all_parts = own_domain.and_then(|domain| all_parts(machine, settings, domain));
     let (cluster, first, leaders) = match machine.multiprocess() {
         Some(multiprocess) => {
             let me = multiprocess.me().index();
-            let brings = Brings::of(&annexes, of_domain);
+            let brings = Brings::of(&all_parts, of_domain);
             let mut settles = |leaders: &[NodeId], place| {
-                let all = annexes.as_mut().map_err(|cause| cause.clone())?;
+                let all = all_parts.as_mut().map_err(|cause| cause.clone())?;
                 settle(machine, settings, all, leaders, place)
             };
             let met = run_handshake::meet(multiprocess, settings, &pool, brings, &mut settles)?;
@@ -124,13 +124,13 @@ pub fn run_nodes(
             };
             let cluster = cluster.map_err(|cause| RunError::Reserve { nodes, cause })?;
             let leaders: Vec<NodeId> = (0..nodes).map(NodeId::at).collect();
-            if let Ok(all) = &mut annexes {
+            if let Ok(all) = &mut all_parts {
                 settle(machine, settings, all, &leaders, 0)?;
             }
             (cluster, 0, leaders)
         }
     };
-    let domains = settings.annex.as_ref().map(|_| domain::count(&leaders));
+    let domains = settings.parts.as_ref().map(|_| domain::count(&leaders));
     let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
     let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
     let refused: Vec<String> = match machine.multiprocess() {
@@ -141,9 +141,9 @@ pub fn run_nodes(
     };
     let one_sided = reads_there && refused.is_empty();
     let here = machine.multiprocess().map_or(nodes, |_| 1);
-    let all: Vec<Annexed<'_>> = (first..first + here)
-        .zip(annexes?)
-        .map(|(id, annex)| {
+    let all: Vec<Router<'_>> = (first..first + here)
+        .zip(all_parts?)
+        .map(|(id, parts)| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
             node.time_operations(machine.stopwatch());
             node.count_sizes(machine.sizes());
@@ -153,10 +153,10 @@ pub fn run_nodes(
             if machine.multicasts() {
                 node.multicasts();
             }
-            Annexed {
+            Router {
                 machine,
                 node,
-                annex,
+                parts,
                 takers: Takers::default(),
             }
         })
@@ -179,7 +179,7 @@ pub fn run_nodes(
         .map(|seat| {
             Some(NodeLink {
                 node: &seat.node,
-                annex: seat.annex.as_deref()?,
+                parts: seat.parts.as_deref()?,
                 takers: &seat.takers,
                 machine,
                 receivers: &receivers[..],
@@ -190,11 +190,11 @@ pub fn run_nodes(
 
     machine.start_fibers(&receivers, &|id, fiber| {
         let seat = id.index() - first;
-        let Annexed { node, annex, .. } = &all[seat];
-        let annex = annex.as_deref();
+        let Router { node, parts, .. } = &all[seat];
+        let parts = parts.as_deref();
         let link = |receivers| Link {
             node,
-            annex,
+            parts,
             machine,
             receivers,
             out: RefCell::new(Outbox::default()),
@@ -211,7 +211,7 @@ pub fn run_nodes(
         };
         let around = |body: &mut dyn FnMut()| match &waits[seat] {
             None => body(),
-            Some(waits) => waits.annex.around(waits, body),
+            Some(waits) => waits.parts.around(waits, body),
         };
         if fiber != Fiber::PROGRAM {
             let mut next = Fiber::PROGRAM;
@@ -230,7 +230,7 @@ pub fn run_nodes(
             let mut worker = Worker::new(token, link(&receivers[..]));
             let mut result = None;
             around(&mut || result = Some(run_node(&mut worker, program, &failures)));
-            result.expect("an annex runs the body")
+            result.expect("the parts run the body")
         });
         let result = lent.unwrap_or_else(|twice| panic!("{id} is started once: {twice}"));
         put(&results[seat], Some(result));
@@ -243,7 +243,7 @@ pub fn run_nodes(
     let ends = all
         .iter()
         .zip(&clocks)
-        .map(|(Annexed { node, .. }, clock)| End {
+        .map(|(Router { node, .. }, clock)| End {
             counters: node.counters(),
             measured: node.measured(),
             clock_ns: take(clock),
@@ -254,14 +254,14 @@ pub fn run_nodes(
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
     if let Some(multiprocess) = machine.multiprocess()
-        && let (Some(result), Some(Annexed { node, annex, .. })) =
+        && let (Some(result), Some(Router { node, parts, .. })) =
             (results.pop().flatten(), all.first())
     {
         let outcome = run_handshake::part(multiprocess, node, &receivers, result, ends);
         // Where a node was lost, others may not have come to the end.
         let have_all = !matches!(outcome, Err(RunError::Lost { .. }));
-        if let Some(annex) = annex.as_ref().filter(|_| have_all) {
-            annex.all_have_ended();
+        if let Some(parts) = parts.as_ref().filter(|_| have_all) {
+            parts.all_have_ended();
         }
         return Ok(Outcome {
             domains,
@@ -280,7 +280,7 @@ pub fn run_nodes(
 
 /// The domain of the node of this process.
 fn domain_of(machine: &dyn Machine, settings: &Settings) -> Result<Option<Domain>, StartError> {
-    if settings.annex.is_none() {
+    if settings.parts.is_none() {
         return Ok(None);
     }
     let domain = match machine.multiprocess() {
@@ -304,37 +304,37 @@ fn refused(machine: &dyn Machine, settings: &Settings, cause: &io::Error) -> Sta
     }
 }
 
-/// The nodes have agreed on what their annexes have in common.
+/// The nodes have agreed on what their parts have in common.
 fn settle(
     machine: &dyn Machine,
     settings: &Settings,
-    annexes: &mut [Option<Box<dyn Annex>>],
+    all_parts: &mut [Option<Box<dyn NodeParts>>],
     leaders: &[NodeId],
     place: usize,
 ) -> Result<(), StartError> {
-    for annex in annexes.iter_mut().flatten() {
-        let settled = annex.settle(leaders, place);
+    for parts in all_parts.iter_mut().flatten() {
+        let settled = parts.settle(leaders, place);
         settled.map_err(|cause| refused(machine, settings, &cause))?;
     }
     Ok(())
 }
 
 /// What the nodes of this process have beside their objects.
-fn annexes(
+fn all_parts(
     machine: &dyn Machine,
     settings: &Settings,
     domain: Option<Domain>,
-) -> Result<Vec<Option<Box<dyn Annex>>>, StartError> {
+) -> Result<Vec<Option<Box<dyn NodeParts>>>, StartError> {
     let nodes = settings.nodes;
     let here = match machine.multiprocess() {
         Some(multiprocess) => vec![multiprocess.me()],
         None => (0..nodes).map(NodeId::at).collect(),
     };
-    let Some(maker) = &settings.annex else {
+    let Some(maker) = &settings.parts else {
         return Ok(here.iter().map(|_| None).collect());
     };
     let each = here.iter().map(|node| {
-        let place = AnnexPlace {
+        let place = PartsPlace {
             node: *node,
             nodes,
             here: here.len(),
@@ -355,22 +355,22 @@ type Results = Vec<(NodeId, Result<NodeId, Failure>)>;
 /// What the nodes came to that are left, and those that are not.
 fn left(
     settings: &Settings,
-    all: &[Annexed<'_>],
+    all: &[Router<'_>],
     results: Vec<Option<Result<NodeId, Failure>>>,
 ) -> Result<(Results, Vec<LostNode>), RunError> {
     let gone = |result: &Option<_>| result.is_none();
     let part = all.iter().zip(&results);
-    let part = part.map(|(annexed, result)| (&annexed.node, result));
+    let part = part.map(|(router, result)| (&router.node, result));
     let part = part.filter(|(node, result)| !gone(result) && !node.is_out());
     let mut lost = part.map(|(node, _)| node.lost()).next().unwrap_or_default();
-    for (Annexed { node, .. }, result) in all.iter().zip(&results) {
+    for (Router { node, .. }, result) in all.iter().zip(&results) {
         if gone(result) && lost.iter().all(|lost| lost.node != node.id) {
             let (node, how) = (node.id, "it crashed".to_owned());
             lost.push(LostNode { node, how });
         }
     }
     let is_lost = |id| lost.iter().any(|lost| lost.node == id);
-    let all = all.iter().map(|annexed| annexed.node.id).zip(results);
+    let all = all.iter().map(|router| router.node.id).zip(results);
     let results: Results = all
         .filter_map(|(id, result)| Some((id, result?)))
         .filter(|(id, _)| !is_lost(*id))
@@ -390,8 +390,8 @@ fn run_node(
     worker.link.begins_program();
     worker.link.machine.leave(worker.node());
     let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
-    let ended = match (ended, worker.link.annex) {
-        (Ok(Ok(value)), Some(annex)) => Ok(annex.program_over().map(|()| value)),
+    let ended = match (ended, worker.link.parts) {
+        (Ok(Ok(value)), Some(parts)) => Ok(parts.program_over().map(|()| value)),
         (ended, _) => ended,
     };
     worker.link.machine.enter(worker.node());

@@ -19,7 +19,7 @@
 //! | `worker` | calls of the worker, and its waits |
 //! | `by_time` | waits that end only because a timer or a probe came |
 //! | `node` | messages that come; carrying out commands |
-//! | `annex`, `annexed` | what a node has beside its objects: raw memory |
+//! | `parts`, `router` | the parts of a node beside the protocol, and which message goes to which |
 //! | `freeing` | freeing objects |
 //! | `faults` | accesses that ask or write first, for machines that charge them |
 //! | `region_commands`, `object_commands`, `array_commands` | carrying out commands on objects and on elements of arrays |
@@ -32,8 +32,6 @@
 mod access;
 mod aggregation;
 mod along;
-mod annex;
-mod annexed;
 mod array;
 mod array_commands;
 mod array_phases;
@@ -49,6 +47,8 @@ mod domain;
 mod ended;
 mod error;
 mod failure;
+mod parts;
+mod router;
 
 mod faults;
 mod fingerprint;
@@ -98,9 +98,6 @@ mod waits;
 mod worker;
 
 pub use access::Cursor;
-pub use annex::{
-    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, AnnexWaitError, AnnexWaiter,
-};
 pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
 pub use count::MessageSizes;
@@ -124,6 +121,10 @@ pub use machine::{
 pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;
+pub use parts::{
+    NodeParts, PartsLink, PartsMaker, PartsOutbox, PartsPlace, PartsStep, PartsWaitError,
+    PartsWaiter,
+};
 pub use process_error::ProcessError;
 pub use protocol_choice::Under;
 pub use race::RaceReport;

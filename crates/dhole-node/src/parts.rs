@@ -1,6 +1,5 @@
-//! What keeps something consistent beside a node's objects, by messages of its own: raw memory. It
-//! needs nothing of intervals, write notices and the token, and takes its messages without the
-//! node lock.
+//! The parts of a node that take their messages without the node lock: minipages, and threads that
+//! wait for each other. They need nothing of intervals, write notices and the token.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -19,8 +18,8 @@ use crate::count::MessageSizes;
 use crate::domain::Domain;
 use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 
-/// One node's annex.
-pub trait Annex: Any + Send + Sync {
+/// The parts of one node, and their hosts.
+pub trait NodeParts: Any + Send + Sync {
     /// Where this node's memory could lie, of the places that all nodes try in the same order: an
     /// empty word for one that it can have, or else what is in the way. Empty where the nodes need
     /// not agree on a place.
@@ -29,7 +28,7 @@ pub trait Annex: Any + Send + Sync {
     }
 
     /// The nodes have agreed, before any of them runs: on the leaders of their domains, in the
-    /// order of the nodes, and on the number of one of the [places](Annex::places).
+    /// order of the nodes, and on the number of one of the [places](NodeParts::places).
     ///
     /// # Errors
     /// What the system refuses, in its own words.
@@ -46,7 +45,7 @@ pub trait Annex: Any + Send + Sync {
         part: u8,
         message: &[u8],
         payload: &[u8],
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) -> Option<Result<(), ProtocolError>>;
 
     /// The worker is about to make a call by which another node may learn what it has done: what it
@@ -58,16 +57,16 @@ pub trait Annex: Any + Send + Sync {
 
     /// Runs a body of the node on this thread. Until all bodies of the run are over the thread may
     /// wait by `link`, which lasts that long, and so may other threads that have ended by then.
-    fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut());
+    fn around(&self, link: &dyn PartsLink, body: &mut dyn FnMut());
 
-    /// The program of the node has come to its end, within [`around`](Annex::around): next the node
-    /// waits for the ends of the others.
+    /// The program of the node has come to its end, within [`around`](NodeParts::around): next the
+    /// node waits for the ends of the others.
     ///
     /// # Errors
     /// What is wrong with the node's memory: the node has failed then.
     fn program_over(&self) -> crate::Result<()>;
 
-    /// All nodes have said that their programs have ended, next the annex is dropped. It is not
+    /// All nodes have said that their programs have ended, next the parts are dropped. It is not
     /// called where a node was lost.
     fn all_have_ended(&self);
 
@@ -75,18 +74,19 @@ pub trait Annex: Any + Send + Sync {
     fn describe(&self) -> String;
 }
 
-/// Makes the annexes of a run. Its `Debug` must say all on which the nodes have to agree.
-pub trait AnnexMaker: Debug + Send + Sync {
-    /// The annex of a node.
+/// Makes the parts of the nodes of a run. Its `Debug` must say all on which the nodes have to
+/// agree.
+pub trait PartsMaker: Debug + Send + Sync {
+    /// The parts of a node.
     ///
     /// # Errors
     /// What the system refuses, in its own words.
-    fn make(&self, place: AnnexPlace) -> io::Result<Box<dyn Annex>>;
+    fn make(&self, place: PartsPlace) -> io::Result<Box<dyn NodeParts>>;
 }
 
-/// Where an annex is.
+/// Where parts are.
 #[derive(Clone, Debug)]
-pub struct AnnexPlace {
+pub struct PartsPlace {
     /// Its node.
     pub node: NodeId,
     /// Nodes of the run.
@@ -103,7 +103,7 @@ pub struct AnnexPlace {
     pub consistency: MemoryConsistency,
 }
 
-impl AnnexPlace {
+impl PartsPlace {
     /// The domain, if all nodes of the run are in it.
     pub fn whole(&self) -> Option<&Domain> {
         let domain = self.domain.as_ref();
@@ -121,7 +121,7 @@ pub(crate) struct Sender<'a> {
 }
 
 /// What parts send, and what happened, in one step.
-pub struct AnnexOutbox<'a> {
+pub struct PartsOutbox<'a> {
     from: Sender<'a>,
     /// The node's clock, in nanoseconds; in what comes of a message it stands still.
     pub now_ns: u64,
@@ -148,9 +148,9 @@ pub struct AnnexOutbox<'a> {
     pub ends_wait: bool,
 }
 
-impl<'a> AnnexOutbox<'a> {
-    pub(crate) fn new(from: Sender<'a>, out: Outbox<Message>) -> AnnexOutbox<'a> {
-        AnnexOutbox {
+impl<'a> PartsOutbox<'a> {
+    pub(crate) fn new(from: Sender<'a>, out: Outbox<Message>) -> PartsOutbox<'a> {
+        PartsOutbox {
             from,
             before: out.len(),
             now_ns: 0,
@@ -189,7 +189,7 @@ impl<'a> AnnexOutbox<'a> {
     }
 }
 
-impl Outlet for AnnexOutbox<'_> {
+impl Outlet for PartsOutbox<'_> {
     fn buffer(&mut self) -> Vec<u8> {
         self.from.pool.take().into_buffer()
     }
@@ -218,7 +218,7 @@ impl Outlet for AnnexOutbox<'_> {
 
 /// Whether a thread that waits may go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AnnexStep {
+pub enum PartsStep {
     /// It may.
     Over,
     /// It waits for messages.
@@ -227,7 +227,7 @@ pub enum AnnexStep {
 
 /// Why a thread cannot wait.
 #[derive(Clone, PartialEq, Debug, Error)]
-pub enum AnnexWaitError {
+pub enum PartsWaitError {
     /// The run has ended early.
     #[error("the run has ended: {0}")]
     Ended(String),
@@ -242,41 +242,41 @@ pub enum AnnexWaitError {
     OneThread,
 }
 
-/// How a thread of the program that computes sends messages of the annex, and waits.
-pub trait AnnexLink: Sync {
+/// How a thread of the program that computes sends messages of the parts, and waits.
+pub trait PartsLink: Sync {
     /// Takes a step, sends what it wants sent, and takes another one whenever messages may have
     /// come, until it is over. The thread is one that runs a body of the node, and computes.
     ///
     /// # Errors
-    /// [`AnnexWaitError`]
+    /// [`PartsWaitError`]
     fn wait(
         &self,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
-    ) -> Result<(), AnnexWaitError>;
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
+    ) -> Result<(), PartsWaitError>;
 
-    /// As [`wait`](AnnexLink::wait), of any other thread of the node's process: another step is
+    /// As [`wait`](PartsLink::wait), of any other thread of the node's process: another step is
     /// taken whenever `waiter` was woken.
     ///
     /// # Errors
-    /// [`AnnexWaitError`]
+    /// [`PartsWaitError`]
     fn wait_beside(
         &self,
-        waiter: &AnnexWaiter,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
-    ) -> Result<(), AnnexWaitError>;
+        waiter: &PartsWaiter,
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
+    ) -> Result<(), PartsWaitError>;
 
-    /// Whether other threads of the node's process may [wait](AnnexLink::wait_beside).
+    /// Whether other threads of the node's process may [wait](PartsLink::wait_beside).
     fn has_threads(&self) -> bool;
 
-    /// Whether another thread may [wait](AnnexLink::wait) in the worker's place while the worker's
+    /// Whether another thread may [wait](PartsLink::wait) in the worker's place while the worker's
     /// own does nothing.
     fn moves_worker(&self) -> bool;
 
     /// Takes what has come, of a thread that goes on at once: of the worker, or of one beside it.
     ///
     /// # Errors
-    /// [`AnnexWaitError::Ended`]
-    fn look(&self, is_beside: bool) -> Result<(), AnnexWaitError>;
+    /// [`PartsWaitError::Ended`]
+    fn look(&self, is_beside: bool) -> Result<(), PartsWaitError>;
 
     /// What this node has counted so far.
     fn counters(&self) -> Counters;
@@ -295,7 +295,7 @@ pub trait AnnexLink: Sync {
     reason = "only where the machine has threads does one wait beside the worker"
 )]
 #[derive(Debug, Default)]
-pub struct AnnexWaiter {
+pub struct PartsWaiter {
     /// Counts the wakes.
     woken: AtomicU32,
     /// The thread sleeps, or is about to.
@@ -303,7 +303,7 @@ pub struct AnnexWaiter {
     changed: std::sync::Condvar,
 }
 
-impl AnnexWaiter {
+impl PartsWaiter {
     /// The thread that waits takes another step.
     pub fn wake(&self) {
         self.woken.fetch_add(1, Ordering::SeqCst);

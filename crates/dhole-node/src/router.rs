@@ -1,4 +1,4 @@
-//! A node with its annex: who takes which messages, and how threads wait for the annex.
+//! A node with its parts: who takes which messages, and how threads wait for the parts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -8,33 +8,35 @@ use dhole_model::{Counters, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Receiver, Wake};
 use dhole_protocol::{AbortReason, Frame, Message};
 
-use crate::annex::{Annex, AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError, AnnexWaiter, Sender};
 use crate::by_time::{OWED_FOR, is_woken};
 use crate::describe::how;
 use crate::ended::Ended;
 use crate::machine::{Machine, Receivers, Woken};
 use crate::node::Node;
+use crate::parts::{
+    NodeParts, PartsLink, PartsOutbox, PartsStep, PartsWaitError, PartsWaiter, Sender,
+};
 use crate::sync_error::RunEnded;
 
 /// A node, and what it has beside its objects.
-pub(crate) struct Annexed<'a> {
+pub(crate) struct Router<'a> {
     pub machine: &'a dyn Machine,
     pub node: Node,
-    pub annex: Option<Box<dyn Annex>>,
+    pub parts: Option<Box<dyn NodeParts>>,
     pub takers: Takers,
 }
 
-impl Annexed<'_> {
+impl Router<'_> {
     /// Takes a message for a part, without the node lock. `None` where it is none.
     fn take(
         &self,
-        annex: &dyn Annex,
+        parts: &dyn NodeParts,
         from: NodeId,
         (part, message, payload): (u8, &[u8], &[u8]),
         out: &mut Outbox<Message>,
     ) -> Option<Wake> {
-        let mut step = AnnexOutbox::new(sender(&self.node, self.machine), std::mem::take(out));
-        let taken = annex.deliver(from, part, message, payload, &mut step);
+        let mut step = PartsOutbox::new(sender(&self.node, self.machine), std::mem::take(out));
+        let taken = parts.deliver(from, part, message, payload, &mut step);
         let wakes = step.wakes_worker;
         *out = step.end();
         match taken? {
@@ -47,7 +49,7 @@ impl Annexed<'_> {
                 state.abort(AbortReason::Failed(cause.to_string().into()), out);
                 state.end(Ended::Broken(cause));
                 drop(guard);
-                annex.ended();
+                parts.ended();
                 Some(Wake::Yes)
             }
         }
@@ -71,14 +73,14 @@ fn tell_launcher(machine: &dyn Machine, words: &str) {
     }
 }
 
-impl Receiver<Message> for Annexed<'_> {
+impl Receiver<Message> for Router<'_> {
     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
-        let Some(annex) = &self.annex else {
+        let Some(parts) = &self.parts else {
             return self.node.deliver(envelope, out);
         };
         if let Message::Part(frame) = &envelope.body {
-            let parts = (frame.part(), frame.bytes(), &*envelope.payload);
-            let wake = self.take(&**annex, envelope.from, parts, out);
+            let came = (frame.part(), frame.bytes(), &*envelope.payload);
+            let wake = self.take(&**parts, envelope.from, came, out);
             self.node.pool.give_back(envelope.payload);
             return wake.unwrap_or(Wake::No);
         }
@@ -86,7 +88,7 @@ impl Receiver<Message> for Annexed<'_> {
         let _taking = self.takers.begin();
         let wake = self.node.deliver(envelope, out);
         if ends || wake == Wake::Yes && self.node.has_ended_early() {
-            annex.ended();
+            parts.ended();
         }
         wake
     }
@@ -99,28 +101,28 @@ impl Receiver<Message> for Annexed<'_> {
         out: &mut Outbox<Message>,
         at_once: &mut dyn FnMut(NodeId, [&[u8]; 3], Notify) -> bool,
     ) -> Option<Wake> {
-        let Some(annex) = &self.annex else {
+        let Some(parts) = &self.parts else {
             return self
                 .node
                 .deliver_bytes(from, message, payload, out, at_once);
         };
         if let Some((part, message)) = Frame::split(message) {
-            return self.take(&**annex, from, (part, message, payload), out);
+            return self.take(&**parts, from, (part, message, payload), out);
         }
         let _taking = self.takers.begin();
         let wake = self
             .node
             .deliver_bytes(from, message, payload, out, at_once);
         if wake == Some(Wake::Yes) && self.node.has_ended_early() {
-            annex.ended();
+            parts.ended();
         }
         wake
     }
 
     fn describe(&self, quiet_for: Duration) -> Option<String> {
         let described = self.node.describe(quiet_for)?;
-        Some(match &self.annex {
-            Some(annex) => format!("{described}{}", annex.describe()),
+        Some(match &self.parts {
+            Some(parts) => format!("{described}{}", parts.describe()),
             None => described,
         })
     }
@@ -174,10 +176,10 @@ enum Stepped {
     EndsWait,
 }
 
-/// How the threads of a node wait for its annex.
+/// How the threads of a node wait for its parts.
 pub(crate) struct NodeLink<'a> {
     pub node: &'a Node,
-    pub annex: &'a dyn Annex,
+    pub parts: &'a dyn NodeParts,
     pub takers: &'a Takers,
     pub machine: &'a dyn Machine,
     pub receivers: &'a Receivers<'a>,
@@ -191,24 +193,24 @@ impl NodeLink<'_> {
         self.node.monitor.computes() && !self.takers.takes()
     }
 
-    fn ended(&self) -> Option<AnnexWaitError> {
+    fn ended(&self) -> Option<PartsWaitError> {
         if !self.node.has_ended_early() {
             return None;
         }
         let mut guard = self.node.monitor.lock();
         let ended = guard.split().1.ended().map(how);
-        ended.map(AnnexWaitError::Ended)
+        ended.map(PartsWaitError::Ended)
     }
 
     /// Takes a step, and sends what it wants sent.
     fn take_step(
         &self,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
         is_worker: bool,
         faulted: &mut [bool; 2],
     ) -> Stepped {
         let id = self.node.id;
-        let mut sent = AnnexOutbox::new(sender(self.node, self.machine), Outbox::default());
+        let mut sent = PartsOutbox::new(sender(self.node, self.machine), Outbox::default());
         sent.now_ns = self.machine.now(id);
         sent.patience_ns = self.patience.as_nanos() as u64;
         let done = step(&mut sent);
@@ -216,15 +218,15 @@ impl NodeLink<'_> {
         faulted[1] |= sent.write_faults > 0;
         let again = sent.again_after.unwrap_or(self.patience);
         let stepped = match done {
-            AnnexStep::Waits => Stepped::Waits(again.min(self.patience)),
-            AnnexStep::Over if sent.ends_wait => Stepped::EndsWait,
-            AnnexStep::Over => Stepped::Over,
+            PartsStep::Waits => Stepped::Waits(again.min(self.patience)),
+            PartsStep::Over if sent.ends_wait => Stepped::EndsWait,
+            PartsStep::Over => Stepped::Over,
         };
         let wakes_worker = sent.wakes_worker;
         let mut out = sent.end();
         // The machine owes notifications by its worker alone.
         let notify = match done {
-            AnnexStep::Waits if is_worker => Notify::Lazy,
+            PartsStep::Waits if is_worker => Notify::Lazy,
             _ => Notify::Now,
         };
         if !out.is_empty() || self.machine.charges_work() && out.has_work() {
@@ -257,8 +259,8 @@ impl NodeLink<'_> {
 
     fn goes_on(
         &self,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
-    ) -> Result<(), AnnexWaitError> {
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
+    ) -> Result<(), PartsWaitError> {
         let id = self.node.id;
         let began_ns = self.machine.now(id);
         let (mut faulted, mut woken) = ([false; 2], Woken::ByWake);
@@ -279,13 +281,13 @@ impl NodeLink<'_> {
     }
 }
 
-impl AnnexLink for NodeLink<'_> {
+impl PartsLink for NodeLink<'_> {
     fn wait(
         &self,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
-    ) -> Result<(), AnnexWaitError> {
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
+    ) -> Result<(), PartsWaitError> {
         if !self.computes() {
-            return Err(AnnexWaitError::InCall);
+            return Err(PartsWaitError::InCall);
         }
         self.machine.enter(self.node.id);
         let waited = self.goes_on(step);
@@ -295,14 +297,14 @@ impl AnnexLink for NodeLink<'_> {
 
     fn wait_beside(
         &self,
-        waiter: &AnnexWaiter,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
-    ) -> Result<(), AnnexWaitError> {
+        waiter: &PartsWaiter,
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
+    ) -> Result<(), PartsWaitError> {
         if !self.machine.has_threads() {
-            return Err(AnnexWaitError::OneThread);
+            return Err(PartsWaitError::OneThread);
         }
         if self.takers.takes() {
-            return Err(AnnexWaitError::InCall);
+            return Err(PartsWaitError::InCall);
         }
         let began_ns = self.machine.now(self.node.id);
         let (mut faulted, mut waited, mut late) = ([false; 2], false, None);
@@ -339,7 +341,7 @@ impl AnnexLink for NodeLink<'_> {
         self.machine.moves_worker()
     }
 
-    fn look(&self, is_beside: bool) -> Result<(), AnnexWaitError> {
+    fn look(&self, is_beside: bool) -> Result<(), PartsWaitError> {
         let (machine, id) = (self.machine, self.node.id);
         if !is_beside && self.computes() {
             machine.enter(id);
@@ -371,7 +373,7 @@ impl AnnexLink for NodeLink<'_> {
             self.machine.send(self.receivers, me, &mut out, Notify::Now);
             self.machine.wake_worker(me);
         }
-        self.annex.ended();
+        self.parts.ended();
     }
 
     fn exits(&self, code: u8) {

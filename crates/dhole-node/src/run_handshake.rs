@@ -10,13 +10,13 @@ use dhole_net::PayloadPool;
 use dhole_protocol::Waiter;
 use serde::{Deserialize, Serialize};
 
-use crate::annex::Annex;
 use crate::domain;
 use crate::error::{ConfigError, Error, RunError};
 use crate::failure::{Failed, Failure};
 use crate::machine::{LostNode, Multiprocess, Receivers, StartError};
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
+use crate::parts::NodeParts;
 use crate::settings::Settings;
 use crate::sync_error::SyncError;
 
@@ -30,7 +30,7 @@ struct Terms {
     ids_left: Range<u64>,
     /// The nodes of its domain, in their order.
     domain: Vec<NodeId>,
-    /// What is in the way of its annex, in each place of several.
+    /// What is in the way of its parts, in each place of several.
     places: Vec<String>,
 }
 
@@ -43,20 +43,20 @@ pub(crate) struct Brings {
     places: Vec<String>,
 }
 
-/// What a process does with the leaders of domains and the number of its annex's place.
+/// What a process does with the leaders of domains and the number of its parts' place.
 type Settles<'a> = dyn FnMut(&[NodeId], usize) -> Result<(), StartError> + 'a;
 
 impl Brings {
-    /// Of its node's annex, in a domain of these nodes.
+    /// Of its node's parts, in a domain of these nodes.
     pub fn of(
-        annexes: &Result<Vec<Option<Box<dyn Annex>>>, StartError>,
+        all_parts: &Result<Vec<Option<Box<dyn NodeParts>>>, StartError>,
         domain: Vec<NodeId>,
     ) -> Brings {
-        let own = annexes.iter().flatten().flatten();
+        let own = all_parts.iter().flatten().flatten();
         Brings {
-            refused: annexes.as_ref().err().cloned(),
+            refused: all_parts.as_ref().err().cloned(),
             domain,
-            places: own.flat_map(|annex| annex.places().to_vec()).collect(),
+            places: own.flat_map(|parts| parts.places().to_vec()).collect(),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Settings {
 
 /// This process's part of a cluster, of which all processes have agreed what ids its objects have.
 /// With it come the leaders of the nodes' domains. `settles` takes those and the number of the
-/// annexes' place.
+/// parts' place.
 pub(crate) fn meet(
     multiprocess: &dyn Multiprocess,
     settings: &Settings,

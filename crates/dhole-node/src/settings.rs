@@ -7,10 +7,10 @@ use dhole_heap::Cluster;
 use dhole_model::{Barriers, Coherence, Detector, MAX_NODES, NodeId, Placement};
 use dhole_protocol::{Protocol, Races};
 
-use crate::annex::AnnexMaker;
 use crate::domain::Domains;
 use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
+use crate::parts::PartsMaker;
 use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 
 /// If neighbours read clean objects here, an object is exclusive after it was written in so many
@@ -52,8 +52,8 @@ pub struct Settings {
     pub managers: MemoryManagers,
     /// When a node sees what others write in raw memory.
     pub consistency: MemoryConsistency,
-    /// What nodes have beside their objects: raw memory.
-    pub annex: Option<Arc<dyn AnnexMaker>>,
+    /// Parts of nodes that take messages without the node lock: raw memory.
+    pub parts: Option<Arc<dyn PartsMaker>>,
 }
 
 impl Settings {
@@ -76,7 +76,7 @@ impl Settings {
             layout: MemoryLayout::default(),
             managers: MemoryManagers::default(),
             consistency: MemoryConsistency::default(),
-            annex: None,
+            parts: None,
         }
     }
 
@@ -142,13 +142,13 @@ impl Settings {
         if self.survive && self.placement() == Placement::Everywhere {
             return Err(ConfigError::NothingSurvives);
         }
-        if self.survive && self.annex.is_some() {
+        if self.survive && self.parts.is_some() {
             return Err(ConfigError::MemoryDoesNotSurvive);
         }
-        if self.detector == Detector::Vm && self.annex.is_some() {
+        if self.detector == Detector::Vm && self.parts.is_some() {
             return Err(ConfigError::VmAndMemory);
         }
-        let isolates = self.layout == MemoryLayout::Isolate && self.annex.is_some();
+        let isolates = self.layout == MemoryLayout::Isolate && self.parts.is_some();
         if isolates && self.domains != Domains::Node {
             let domains = self.domains;
             return Err(ConfigError::IsolatedDomains { domains });

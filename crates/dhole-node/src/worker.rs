@@ -6,11 +6,11 @@ use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, Phase};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
-use crate::annex::Annex;
 use crate::ended::Ended;
 use crate::holding::{Dropped, Holding};
 use crate::machine::{Fiber, Machine, Receivers, Woken};
 use crate::node::{Node, State};
+use crate::parts::NodeParts;
 use crate::phases::ReadTimer;
 use crate::spawn::Children;
 use crate::step::Step;
@@ -33,7 +33,7 @@ pub struct Worker<'id> {
 pub(crate) struct Link<'id> {
     pub node: &'id Node,
     /// What the node has beside its objects.
-    pub annex: Option<&'id dyn Annex>,
+    pub parts: Option<&'id dyn NodeParts>,
     pub machine: &'id dyn Machine,
     pub receivers: &'id Receivers<'id>,
     pub out: RefCell<Outbox<Message>>,
@@ -91,10 +91,10 @@ impl<'id> Worker<'id> {
         Duration::from_nanos(now)
     }
 
-    /// What the node has beside its objects, if the run has anything.
+    /// The parts of the node that take messages without the node lock, if the run has any.
     #[doc(hidden)]
-    pub fn annex(&self) -> Option<&'id dyn Annex> {
-        self.link.annex
+    pub fn parts(&self) -> Option<&'id dyn NodeParts> {
+        self.link.parts
     }
 
     /// A number from this node's stream of random numbers, which the run's seed decides.
@@ -173,15 +173,15 @@ impl<'id> Worker<'id> {
     }
 
     /// Runs `f` as a call that takes the token mutably, made at `site`. All calls that release
-    /// something are such. So what the annex owes other nodes goes before.
+    /// something are such. So what the parts owe other nodes goes before.
     pub(crate) fn exclusive<R>(
         &mut self,
         site: impl Into<CallSite>,
         f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
-        if let Some(annex) = link.annex {
-            annex.before_release();
+        if let Some(parts) = link.parts {
+            parts.before_release();
         }
         link.machine.enter(link.node.id);
         let result = link.node.monitor.exclusive_call(token, |call| {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::Counters;
-use dhole_node::{AnnexLink, AnnexOutbox, AnnexStep, AnnexWaitError};
+use dhole_node::{PartsLink, PartsOutbox, PartsStep, PartsWaitError};
 
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::ThreadId;
@@ -16,7 +16,7 @@ use crate::waiters::{MOST_WAITERS, Waiters, WaitsFor};
 pub enum MemoryWaitError {
     /// As the engine says.
     #[error(transparent)]
-    Wait(#[from] AnnexWaitError),
+    Wait(#[from] PartsWaitError),
     /// The program of the node has ended.
     #[error("the program of the node does not run any more")]
     NoBody,
@@ -57,9 +57,9 @@ pub(crate) struct Body {
 
 /// How the threads of a node wait, as long as its program runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Link(*const dyn AnnexLink);
+pub(crate) struct Link(*const dyn PartsLink);
 
-// SAFETY: an address of what any thread may use (`AnnexLink` is `Sync`). Who follows it argues that
+// SAFETY: an address of what any thread may use (`PartsLink` is `Sync`). Who follows it argues that
 // it is there.
 unsafe impl Send for Link {}
 
@@ -69,7 +69,7 @@ unsafe impl Sync for Link {}
 impl Link {
     /// # Safety
     /// The body of the worker whose link it is does not end meanwhile.
-    pub unsafe fn with<R>(self, f: impl FnOnce(&dyn AnnexLink) -> R) -> R {
+    pub unsafe fn with<R>(self, f: impl FnOnce(&dyn PartsLink) -> R) -> R {
         // SAFETY: the body borrows it (`run`), by the caller's promise.
         f(unsafe { &*self.0 })
     }
@@ -81,7 +81,7 @@ impl MemoryWaitError {
     pub fn has_failed_run(&self) -> bool {
         matches!(
             self,
-            MemoryWaitError::Wait(AnnexWaitError::Ended(_)) | MemoryWaitError::Refused(_)
+            MemoryWaitError::Wait(PartsWaitError::Ended(_)) | MemoryWaitError::Refused(_)
         )
     }
 }
@@ -148,7 +148,7 @@ impl Drop for Leaves {
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a> {
     pub memory: *const (),
-    pub link: &'a dyn AnnexLink,
+    pub link: &'a dyn PartsLink,
     pub thread: ThreadId,
     pub is_beside: bool,
 }
@@ -165,7 +165,7 @@ pub(crate) fn run(runs: Runs<'_>, body: &mut dyn FnMut()) {
     let frame = std::ptr::from_ref(&mark).addr();
     // SAFETY: only the lifetime changes. The pointer is in the lists until `_leaves` is dropped,
     // and so no longer than `link` is borrowed.
-    let link: &'static dyn AnnexLink = unsafe { std::mem::transmute(link) };
+    let link: &'static dyn PartsLink = unsafe { std::mem::transmute(link) };
     let link = Link(link);
     let of = Body {
         memory,
@@ -285,7 +285,7 @@ impl Body {
         self,
         waiters: &Waiters,
         waits_for: WaitsFor,
-        step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+        step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
     ) -> Result<(), MemoryWaitError> {
         // SAFETY: the body does not end while this thread is within it. A worker's body borrows
         // its link, and waits for the ends of the threads beside it (`threads`).
@@ -300,12 +300,12 @@ impl Body {
 pub(crate) fn wait(
     NodeThreads { memory, waiters }: NodeThreads<'_>,
     waits_for: WaitsFor,
-    step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+    step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
 ) -> Result<(), MemoryWaitError> {
     let (link, is_beside) = link_of(memory).ok_or(MemoryWaitError::NoBody)?;
     // SAFETY: links last until all bodies of the run, and the threads that they scope, have ended
-    // (`Annex::around`). This thread runs a body, or is borrowing what is borrowed from a worker,
-    // or is one for which a body waits (`threads`): so the run does not end meanwhile.
+    // (`NodeParts::around`). This thread runs a body, or is borrowing what is borrowed from a
+    // worker, or is one for which a body waits (`threads`): so the run does not end meanwhile.
     unsafe { wait_by((link, is_beside), waiters, waits_for, step) }
 }
 
@@ -314,10 +314,10 @@ pub(crate) fn wait(
 pub(crate) fn must(of: NodeThreads<'_>, done: Result<(), MemoryWaitError>, doing: &str) {
     use MemoryWaitError::{NoBody, Wait};
     let cause = match done {
-        Ok(()) | Err(Wait(AnnexWaitError::Ended(_)) | NoBody) => return,
+        Ok(()) | Err(Wait(PartsWaitError::Ended(_)) | NoBody) => return,
         Err(cause) => cause,
     };
-    if cause == Wait(AnnexWaitError::InCall) {
+    if cause == Wait(PartsWaitError::InCall) {
         // The thread has the node's lock, without which the run cannot be ended.
         eprintln!("error: {doing}: {cause}");
         std::process::abort();
@@ -341,9 +341,9 @@ unsafe fn wait_by(
     (link, is_beside): (Link, bool),
     waiters: &Waiters,
     waits_for: WaitsFor,
-    step: &mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep,
+    step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
 ) -> Result<(), MemoryWaitError> {
-    let wait = |link: &dyn AnnexLink| {
+    let wait = |link: &dyn PartsLink| {
         if !is_beside {
             return Ok(link.wait(step)?);
         }
@@ -381,7 +381,7 @@ fn link_of(memory: *const ()) -> Option<(Link, bool)> {
 #[cfg(test)]
 mod tests {
     use dhole_model::Counters;
-    use dhole_node::AnnexWaiter;
+    use dhole_node::PartsWaiter;
 
     use super::*;
 
@@ -389,14 +389,14 @@ mod tests {
     #[derive(Default)]
     struct Failed(Mutex<Vec<String>>);
 
-    type Step<'a> = &'a mut dyn FnMut(&mut AnnexOutbox<'_>) -> AnnexStep;
+    type Step<'a> = &'a mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep;
 
-    impl AnnexLink for Failed {
-        fn wait(&self, _: Step<'_>) -> Result<(), AnnexWaitError> {
+    impl PartsLink for Failed {
+        fn wait(&self, _: Step<'_>) -> Result<(), PartsWaitError> {
             unreachable!("nothing waits")
         }
 
-        fn wait_beside(&self, _: &AnnexWaiter, _: Step<'_>) -> Result<(), AnnexWaitError> {
+        fn wait_beside(&self, _: &PartsWaiter, _: Step<'_>) -> Result<(), PartsWaitError> {
             unreachable!("nothing waits")
         }
 
@@ -408,7 +408,7 @@ mod tests {
             true
         }
 
-        fn look(&self, _: bool) -> Result<(), AnnexWaitError> {
+        fn look(&self, _: bool) -> Result<(), PartsWaitError> {
             Ok(())
         }
 
@@ -440,9 +440,9 @@ mod tests {
         run(runs, &mut || {
             must(of, Ok(()), "nothing");
             must(of, Err(MemoryWaitError::NoBody), "nothing");
-            let ended = AnnexWaitError::Ended("a node was lost".into());
+            let ended = PartsWaitError::Ended("a node was lost".into());
             must(of, Err(ended.into()), "nothing");
-            must(of, Err(AnnexWaitError::OneThread.into()), "releasing");
+            must(of, Err(PartsWaitError::OneThread.into()), "releasing");
             must(of, Err(MemoryWaitError::Waiters), "releasing");
         });
         let said = link.0.into_inner().expect("words");

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use dhole_node::AnnexStep;
+use dhole_node::PartsStep;
 use dhole_protocol::memory::sync::{ThreadAttempt, ThreadRefusal, ThreadSync};
 
 use crate::context::{Body, MemoryWaitError};
@@ -114,8 +114,8 @@ impl Here {
                 result = memory.sync.machine().result(thread);
             }
             match result {
-                Some(_) => AnnexStep::Over,
-                None => AnnexStep::Waits,
+                Some(_) => PartsStep::Over,
+                None => PartsStep::Waits,
             }
         })?;
         let result = result.expect("a wait that is over has a result");
@@ -133,7 +133,7 @@ impl Here {
         let waits_for = WaitsFor::Thread(self.body.thread);
         self.body.wait(&memory.waiters, waits_for, &mut |out| {
             told = Some(memory.sync.step(&memory.waiters, out, &mut tells));
-            AnnexStep::Over
+            PartsStep::Over
         })?;
         Ok(told.expect("a step was taken")?)
     }

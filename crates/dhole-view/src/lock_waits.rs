@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use dhole_model::CallSite;
-use dhole_node::AnnexStep;
+use dhole_node::PartsStep;
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::domain_locks::RunLocks;
@@ -93,7 +93,7 @@ fn look_why(
             }
             machine.result(thread)
         });
-        AnnexStep::Over
+        PartsStep::Over
     })?;
     Ok(result.and_then(Result::err))
 }

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dhole_model::{CallSite, NodeId};
 use dhole_node::{
-    Annex, AnnexLink, AnnexMaker, AnnexOutbox, AnnexPlace, AnnexStep, Error, MemoryConsistency,
-    MemoryLayout, MemoryManagers,
+    Error, MemoryConsistency, MemoryLayout, MemoryManagers, NodeParts, PartsLink, PartsMaker,
+    PartsOutbox, PartsPlace, PartsStep,
 };
 use dhole_part::{Live, NodePart as _, PartEffects as _};
 use dhole_protocol::ProtocolError;
@@ -180,12 +180,12 @@ enum Faulted {
 
 impl NodeMemory {
     pub fn new(
-        place: AnnexPlace,
+        place: PartsPlace,
         settings: MemorySettings,
         placed: &Placed,
     ) -> io::Result<NodeMemory> {
         let is_whole = place.whole().is_some();
-        let AnnexPlace {
+        let PartsPlace {
             node,
             nodes,
             here,
@@ -289,22 +289,22 @@ impl NodeMemory {
         Ok(())
     }
 
-    /// The memory of an annex, if it is one.
-    pub fn of(annex: &dyn Annex) -> Option<&Memory> {
-        let annex: &dyn Any = annex;
-        let node = annex.downcast_ref::<NodeMemory>()?;
+    /// The memory of a node, if its parts are one.
+    pub fn of(parts: &dyn NodeParts) -> Option<&Memory> {
+        let parts: &dyn Any = parts;
+        let node = parts.downcast_ref::<NodeMemory>()?;
         Some(&node.memory)
     }
 }
 
-impl AnnexMaker for MemorySettings {
-    fn make(&self, place: AnnexPlace) -> io::Result<Box<dyn Annex>> {
+impl PartsMaker for MemorySettings {
+    fn make(&self, place: PartsPlace) -> io::Result<Box<dyn NodeParts>> {
         let memory = NodeMemory::new(place, *self, &Placed::default())?;
         Ok(Box::new(memory))
     }
 }
 
-impl Annex for NodeMemory {
+impl NodeParts for NodeMemory {
     fn places(&self) -> &[String] {
         &self.obstacles
     }
@@ -328,7 +328,7 @@ impl Annex for NodeMemory {
         part: u8,
         message: &[u8],
         payload: &[u8],
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) -> Option<Result<(), ProtocolError>> {
         let refused = |what| ProtocolError::BadMessage { from, what };
         match part {
@@ -354,7 +354,7 @@ impl Annex for NodeMemory {
         self.memory.waiters.wake_all();
     }
 
-    fn around(&self, link: &dyn AnnexLink, body: &mut dyn FnMut()) {
+    fn around(&self, link: &dyn PartsLink, body: &mut dyn FnMut()) {
         let runs = Runs {
             memory: self.memory.threads().memory,
             link,
@@ -410,7 +410,7 @@ impl Memory {
         from: NodeId,
         message: MemoryMessage,
         payload: &[u8],
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) -> Result<(), ProtocolError> {
         let mut inside = self.lock();
         let mut effects = self.effects(payload, out);
@@ -445,7 +445,7 @@ impl Memory {
         let told = context::wait(self.threads(), none, &mut |out| {
             self.sync
                 .step(&self.waiters, out, |machine, fx| machine.end_starts(fx));
-            AnnexStep::Over
+            PartsStep::Over
         });
         context::must(self.threads(), told, "ending threads that could not begin");
     }
@@ -510,7 +510,7 @@ impl Memory {
         let none = WaitsFor::Page(u64::MAX);
         self.steps(none, &mut |inside, effects| {
             act(&mut inside.machine, effects);
-            AnnexStep::Over
+            PartsStep::Over
         })
     }
 
@@ -522,7 +522,7 @@ impl Memory {
     fn steps(
         &self,
         waits_for: WaitsFor,
-        step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> AnnexStep,
+        step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> PartsStep,
     ) -> Result<(), MemoryWaitError> {
         let mut refused = None;
         context::wait(self.threads(), waits_for, &mut |out| {
@@ -534,7 +534,7 @@ impl Memory {
                 return next;
             }
             inside.waits.remove(&context::own_number());
-            AnnexStep::Over
+            PartsStep::Over
         })?;
         let Some(cause) = refused else {
             return Ok(());
@@ -561,17 +561,17 @@ impl Memory {
                 // Another thread has asked for it before, and keeps it until its instruction is
                 // over.
                 if is_kept {
-                    return AnnexStep::Waits;
+                    return PartsStep::Waits;
                 }
                 if asked {
                     let state = machine.state(address);
                     if state == RequestState::Waits {
-                        return AnnexStep::Waits;
+                        return PartsStep::Waits;
                     }
                     machine.goes_on(address, effects);
                     freed = state != RequestState::Gone;
                     if is_own || !freed || effects.host.failed.is_some() {
-                        return AnnexStep::Over;
+                        return PartsStep::Over;
                     }
                 }
                 // What was asked for before on the same page comes first.
@@ -592,7 +592,7 @@ impl Memory {
     fn effects<'a, 'o>(
         &'a self,
         payload: &'a [u8],
-        out: &'a mut AnnexOutbox<'o>,
+        out: &'a mut PartsOutbox<'o>,
     ) -> Effects<'a, 'o> {
         let host = MemoryHost {
             node: self.node,
@@ -616,7 +616,7 @@ impl Memory {
         access: &mut Access,
         inside: &mut Inside,
         effects: &mut Effects<'_, '_>,
-    ) -> AnnexStep {
+    ) -> PartsStep {
         let Access {
             thread,
             address,
@@ -665,12 +665,12 @@ impl Memory {
         let waits = state == RequestState::Waits || is_kept && access.asked;
         if (waits || is_dropped) && access.holds {
             access.faulted = Faulted::Holds;
-            return AnnexStep::Over;
+            return PartsStep::Over;
         }
         if waits {
             inside.waits.insert(thread, (address, operation));
             access.waited = true;
-            return AnnexStep::Waits;
+            return PartsStep::Waits;
         }
         inside.waits.remove(&thread);
         effects.out.work().wakes += u64::from(access.waited);
@@ -687,7 +687,7 @@ impl Memory {
             RequestState::Gone => Faulted::Gone,
             _ => Faulted::Again,
         };
-        AnnexStep::Over
+        PartsStep::Over
     }
 
     /// An access cannot be made. What the thread keeps until its instruction is over it gives up.
@@ -748,7 +748,7 @@ impl Faults for Memory {
         let none = WaitsFor::Page(u64::MAX);
         let waited = self.steps(none, &mut |inside, effects| {
             inside.gives_up_kept(context::own_number(), |_| true, effects);
-            AnnexStep::Over
+            PartsStep::Over
         });
         context::must(
             self.threads(),

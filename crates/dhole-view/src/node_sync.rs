@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::NodeId;
-use dhole_node::AnnexOutbox;
+use dhole_node::PartsOutbox;
 use dhole_part::{Live, NodePart as _, PartHost};
 use dhole_protocol::memory::sync::{ThreadAct, ThreadId, ThreadMessage, ThreadSync};
 
@@ -27,7 +27,7 @@ pub(crate) struct NodeSync {
 type Begins = Box<dyn Fn(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> bool + Send>;
 
 /// The effects of a step, carried out.
-pub(crate) type ThreadEffects<'a, 'o> = Live<'a, ThreadHost, AnnexOutbox<'o>>;
+pub(crate) type ThreadEffects<'a, 'o> = Live<'a, ThreadHost, PartsOutbox<'o>>;
 
 /// Keeps what is done when the step is over and the machine is not locked any more.
 #[derive(Default)]
@@ -36,14 +36,14 @@ pub(crate) struct ThreadHost {
     has_started: bool,
 }
 
-impl PartHost<ThreadSync, AnnexOutbox<'_>> for ThreadHost {
-    fn act(&mut self, act: ThreadAct, _: &mut AnnexOutbox<'_>) {
+impl PartHost<ThreadSync, PartsOutbox<'_>> for ThreadHost {
+    fn act(&mut self, act: ThreadAct, _: &mut PartsOutbox<'_>) {
         match act {
             ThreadAct::Started => self.has_started = true,
         }
     }
 
-    fn over(&mut self, thread: ThreadId, _: &mut AnnexOutbox<'_>) {
+    fn over(&mut self, thread: ThreadId, _: &mut PartsOutbox<'_>) {
         self.over.push(thread);
     }
 }
@@ -110,7 +110,7 @@ impl NodeSync {
         from: NodeId,
         message: ThreadMessage,
         waiters: &Waiters,
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) -> Result<(), &'static str> {
         let step = |machine: &mut ThreadSync, fx: &mut ThreadEffects<'_, '_>| {
             machine.deliver(from, message, 0, fx)
@@ -123,7 +123,7 @@ impl NodeSync {
     pub fn step<R>(
         &self,
         waiters: &Waiters,
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
         step: impl FnOnce(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> R,
     ) -> R {
         let host = ThreadHost::default();

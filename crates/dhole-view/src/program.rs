@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use dhole_model::CallSite;
-use dhole_node::{Annex, AnnexMaker, AnnexPlace, Worker};
+use dhole_node::{NodeParts, PartsMaker, PartsPlace, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, MinipageRun};
 
 use crate::arena::Placed;
@@ -57,8 +57,8 @@ impl ProgramMemory {
     }
 }
 
-impl AnnexMaker for ProgramMemory {
-    fn make(&self, place: AnnexPlace) -> io::Result<Box<dyn Annex>> {
+impl PartsMaker for ProgramMemory {
+    fn make(&self, place: PartsPlace) -> io::Result<Box<dyn NodeParts>> {
         let here = place.here;
         if here != 1 {
             let why = format!(

@@ -121,8 +121,8 @@ pub struct MemoryUsage {
 
 /// The memory of a worker's node.
 pub(crate) fn memory<'id>(w: &Worker<'id>) -> Result<&'id Memory, MemoryError> {
-    let annex = w.annex().ok_or(MemoryError::None)?;
-    NodeMemory::of(annex).ok_or(MemoryError::None)
+    let parts = w.parts().ok_or(MemoryError::None)?;
+    NodeMemory::of(parts).ok_or(MemoryError::None)
 }
 
 /// How much memory this node has allocated, and how faults are caught.

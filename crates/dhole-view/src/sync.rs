@@ -22,7 +22,7 @@
 //! # use std::sync::atomic::Ordering::Relaxed;
 //! # let machine = Threads::new(2, 0);
 //! # let mut settings = Settings::nodes(2);
-//! # settings.annex = Some(std::sync::Arc::new(MemorySettings::default()));
+//! # settings.parts = Some(std::sync::Arc::new(MemorySettings::default()));
 //! # let run = run_on(&machine, &settings, |w| {
 //! const LOCK: u64 = 1;
 //! let (cell, nodes) = (w.once(|w| Ok(alloc::<u64>(w)?))?.get(w), w.nodes() as u32);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
 use dhole_model::{CallSite, Counters, NodeId};
-use dhole_node::{AnnexStep, AnnexWaitError, Worker, panic_words};
+use dhole_node::{PartsStep, PartsWaitError, Worker, panic_words};
 #[cfg(doc)]
 use dhole_protocol::memory::sync::ThreadRefusal;
 use dhole_protocol::memory::sync::ThreadSync;
@@ -107,7 +107,7 @@ impl Drop for Ends<'_> {
 /// # use dhole_view::{MemorySettings, alloc_rows, threads};
 /// # let machine = Threads::new(2, 0);
 /// # let mut settings = Settings::nodes(2);
-/// # settings.annex = Some(std::sync::Arc::new(MemorySettings::default()));
+/// # settings.parts = Some(std::sync::Arc::new(MemorySettings::default()));
 /// # run_on(&machine, &settings, |w| {
 /// let rows = w.once(|w| Ok(alloc_rows::<u64>(w, 8, 64)?))?;
 /// let first = 4 * w.node().index();
@@ -138,7 +138,7 @@ where
 {
     let (of, has_threads) = threads_of(w)?;
     if !has_threads {
-        return Err(MemoryWaitError::Wait(AnnexWaitError::OneThread).into());
+        return Err(MemoryWaitError::Wait(PartsWaitError::OneThread).into());
     }
     Ok(std::thread::scope(|scope| {
         let ends = Ends(of);
@@ -538,7 +538,7 @@ pub fn run<'id, R>(
 /// # use dhole_view::{MemorySettings, threads};
 /// # let machine = Threads::new(2, 0);
 /// # let mut settings = Settings::nodes(2);
-/// # settings.annex = Some(std::sync::Arc::new(MemorySettings::default()));
+/// # settings.parts = Some(std::sync::Arc::new(MemorySettings::default()));
 /// # let run = run_on(&machine, &settings, |w| {
 /// let handler = |entry: u64, argument: u64| entry * argument;
 /// if w.node() != NodeId(0) {
@@ -570,8 +570,8 @@ pub fn serve(w: &mut Worker<'_>, handler: &ThreadHandler<'_>) -> Result<(), Thre
                 next.is_some() || machine.has_left()
             });
             match is_over {
-                true => AnnexStep::Over,
-                false => AnnexStep::Waits,
+                true => PartsStep::Over,
+                false => PartsStep::Waits,
             }
         })?;
         let Some((thread, entry, argument)) = next else {

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dhole_node::AnnexWaiter;
+use dhole_node::PartsWaiter;
 use dhole_protocol::memory::sync::ThreadId;
 
 /// Most threads of a node that wait at once.
@@ -22,7 +22,7 @@ pub(crate) enum WaitsFor {
 /// A place to wait for each thread, all of them there before the first one waits: a thread that
 /// faults may be anywhere.
 pub(crate) struct Waiters {
-    all: Box<[AnnexWaiter]>,
+    all: Box<[PartsWaiter]>,
     places: Mutex<Places>,
 }
 
@@ -43,7 +43,7 @@ impl Waiters {
     pub fn new() -> Waiters {
         let all = 0..MOST_WAITERS as u16;
         Waiters {
-            all: all.clone().map(|_| AnnexWaiter::default()).collect(),
+            all: all.clone().map(|_| PartsWaiter::default()).collect(),
             places: Mutex::new(Places {
                 free: all.rev().collect(),
                 used: Vec::with_capacity(MOST_WAITERS),
@@ -83,7 +83,7 @@ impl Waiters {
 }
 
 impl Waits<'_> {
-    pub fn waiter(&self) -> &AnnexWaiter {
+    pub fn waiter(&self) -> &PartsWaiter {
         &self.of.all[usize::from(self.place)]
     }
 }

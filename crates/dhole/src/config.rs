@@ -6,9 +6,9 @@ use dhole_live::Threads;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    AnnexMaker, ConfigError, Domains, Error, LostNode, Machine, MemoryConsistency, MemoryLayout,
-    MemoryManagers, Multiprocess, Optimisations, Outcome, Program, Races, Result, RunError,
-    Settings, Worker, check_nodes, keep_values, run_nodes,
+    ConfigError, Domains, Error, LostNode, Machine, MemoryConsistency, MemoryLayout,
+    MemoryManagers, Multiprocess, Optimisations, Outcome, PartsMaker, Program, Races, Result,
+    RunError, Settings, Worker, check_nodes, keep_values, run_nodes,
 };
 use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
@@ -40,7 +40,7 @@ pub struct Config {
     consistency: Option<MemoryConsistency>,
     watch_objects: bool,
     survive: bool,
-    annex: Option<Arc<dyn AnnexMaker>>,
+    parts: Option<Arc<dyn PartsMaker>>,
     waiting: Waiting,
 }
 
@@ -66,7 +66,7 @@ impl Config {
             consistency: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
-            annex: None,
+            parts: None,
             waiting: Waiting::default(),
         }
     }
@@ -213,8 +213,8 @@ impl Config {
     /// starts. A run that survives losses has none, nor one under the detector `vm`
     /// ([`ConfigError::MemoryDoesNotSurvive`], [`ConfigError::VmAndMemory`]).
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
-    pub fn memory(mut self, memory: impl AnnexMaker + 'static) -> Config {
-        self.annex = Some(Arc::new(memory));
+    pub fn memory(mut self, memory: impl PartsMaker + 'static) -> Config {
+        self.parts = Some(Arc::new(memory));
         self
     }
 
@@ -397,7 +397,7 @@ impl Config {
                 .unwrap_or_default(),
             watch_objects: self.watch_objects,
             survive: self.survive,
-            annex: self.annex.clone(),
+            parts: self.parts.clone(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Allocating minipages, where this node manages them or another one does.
 
 use dhole_model::CallSite;
-use dhole_node::AnnexStep;
+use dhole_node::PartsStep;
 use dhole_protocol::memory::{MinipageRefusal, MinipageRun};
 
 use super::Memory;
@@ -78,8 +78,8 @@ impl Memory {
                 Err(refused) => Some(Err(refused)),
             };
             match answer {
-                Some(_) => AnnexStep::Over,
-                None => AnnexStep::Waits,
+                Some(_) => PartsStep::Over,
+                None => PartsStep::Waits,
             }
         })?;
         Ok(answer.expect("a wait that is over has an answer"))

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_model::{CallSite, NodeId};
-use dhole_node::AnnexOutbox;
+use dhole_node::PartsOutbox;
 use dhole_part::{Live, PartHost};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::{
@@ -21,7 +21,7 @@ use crate::twins::Twins;
 use crate::waiters::Waiters;
 
 /// The effects of a step, carried out.
-pub(crate) type Effects<'a, 'o> = Live<'a, MemoryHost<'a>, AnnexOutbox<'o>>;
+pub(crate) type Effects<'a, 'o> = Live<'a, MemoryHost<'a>, PartsOutbox<'o>>;
 
 /// What carries out what only a node's memory can.
 pub(crate) struct MemoryHost<'a> {
@@ -42,8 +42,8 @@ pub(crate) struct MemoryHost<'a> {
     pub(super) failed: Option<ProtocolError>,
 }
 
-impl PartHost<Millipage, AnnexOutbox<'_>> for MemoryHost<'_> {
-    fn act(&mut self, act: MemoryAct, out: &mut AnnexOutbox<'_>) {
+impl PartHost<Millipage, PartsOutbox<'_>> for MemoryHost<'_> {
+    fn act(&mut self, act: MemoryAct, out: &mut PartsOutbox<'_>) {
         match act {
             MemoryAct::Install(minipage) => {
                 self.arena.scatter(minipage, self.payload);
@@ -88,12 +88,12 @@ impl PartHost<Millipage, AnnexOutbox<'_>> for MemoryHost<'_> {
         }
     }
 
-    fn over(&mut self, address: u64, out: &mut AnnexOutbox<'_>) {
+    fn over(&mut self, address: u64, out: &mut PartsOutbox<'_>) {
         out.wakes_worker = true;
         self.waiters.wake(waits_for(address));
     }
 
-    fn happens(&mut self, event: MemoryEvent, out: &mut AnnexOutbox<'_>) {
+    fn happens(&mut self, event: MemoryEvent, out: &mut PartsOutbox<'_>) {
         match event {
             MemoryEvent::Translated => out.work().translations += 1,
             MemoryEvent::Competes => out.competing_requests += 1,
@@ -107,7 +107,7 @@ impl PartHost<Millipage, AnnexOutbox<'_>> for MemoryHost<'_> {
         to: NodeId,
         message: &mut MemoryMessage,
         into: &mut Vec<u8>,
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) {
         let words = match message.kind {
             MemoryKind::Data => {
@@ -151,7 +151,7 @@ impl MemoryHost<'_> {
         &self,
         message: &mut MemoryMessage,
         into: &mut Vec<u8>,
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) {
         let minipage = message.minipage;
         let diff = self.twins.diff(minipage, self.arena);
@@ -205,7 +205,7 @@ impl MemoryHost<'_> {
         &mut self,
         pages: Range<u64>,
         permission: Permission,
-        out: &mut AnnexOutbox<'_>,
+        out: &mut PartsOutbox<'_>,
     ) {
         let protection = match permission {
             Permission::Nothing => Protection::Closed,

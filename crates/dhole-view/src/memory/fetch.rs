@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dhole_node::AnnexStep;
+use dhole_node::PartsStep;
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, Permission, RequestState};
 
 use super::{Effects, Inside, Memory};
@@ -72,7 +72,7 @@ fn fetch_step(
     round: &mut Round<'_>,
     inside: &mut Inside,
     effects: &mut Effects<'_, '_>,
-) -> AnnexStep {
+) -> PartsStep {
     let is_first = round.asked.is_empty();
     while is_first && let Some((address, bytes)) = round.next {
         match inside.machine.fetch(address, bytes, effects) {
@@ -101,7 +101,7 @@ fn fetch_step(
     if let Some(address) = round.asked.get(round.answered) {
         let waits = (*address, MemoryOperation::Read);
         inside.waits.insert(round.thread, waits);
-        return AnnexStep::Waits;
+        return PartsStep::Waits;
     }
     inside.waits.remove(&round.thread);
     if let (true, Some(address)) = (round.is_own, round.asked.last()) {
@@ -110,7 +110,7 @@ fn fetch_step(
     if round.opens {
         open(inside, &round.asked, effects);
     }
-    AnnexStep::Over
+    PartsStep::Over
 }
 
 /// Opens the minipages of a round of which the node has copies now: those that lie behind each

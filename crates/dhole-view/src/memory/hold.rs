@@ -1,6 +1,6 @@
 //! WantedHold minipages, so that what would take them away waits.
 
-use dhole_node::AnnexStep;
+use dhole_node::PartsStep;
 use dhole_protocol::memory::{HoldRefusal, MemoryOperation, Minipage, WantedHold};
 
 use super::{Inside, Kept, Memory, waits_for};
@@ -45,10 +45,10 @@ impl Memory {
                     false => MemoryOperation::Read,
                 };
                 inside.waits.insert(thread, (address, operation));
-                return AnnexStep::Waits;
+                return PartsStep::Waits;
             };
             held = ended;
-            AnnexStep::Over
+            PartsStep::Over
         })?;
         Ok(held)
     }

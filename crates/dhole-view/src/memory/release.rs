@@ -1,6 +1,6 @@
 //! What goes before a release: other nodes get what this node wrote together with them.
 
-use dhole_node::{AnnexStep, MemoryConsistency};
+use dhole_node::{MemoryConsistency, PartsStep};
 use dhole_protocol::memory::{MemoryFlush, MemoryOperation};
 
 use super::{Inside, Memory};
@@ -28,11 +28,11 @@ impl Memory {
             match flush.first() {
                 Some(address) => {
                     waits.insert(thread, (address, MemoryOperation::Flush));
-                    AnnexStep::Waits
+                    PartsStep::Waits
                 }
                 None => {
                     waits.remove(&thread);
-                    AnnexStep::Over
+                    PartsStep::Over
                 }
             }
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_live::Threads;
-use dhole_node::{AnnexStep, Settings, run_on};
+use dhole_node::{PartsStep, Settings, run_on};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::MemoryOperation;
 
@@ -28,11 +28,11 @@ fn waits_in_vain(memory: &Memory) -> (u32, Result<(), MemoryWaitError>, usize) {
         steps += 1;
         // A wait that went on would take another step when its patience is over.
         if steps > 1 {
-            return AnnexStep::Over;
+            return PartsStep::Over;
         }
         inside.waits.insert(thread, (64, MemoryOperation::Flush));
         effects.host.failed = Some(refusal());
-        AnnexStep::Waits
+        PartsStep::Waits
     });
     let listed = memory.lock().waits.len();
     (steps, waited, listed)
@@ -42,7 +42,7 @@ fn waits_in_vain(memory: &Memory) -> (u32, Result<(), MemoryWaitError>, usize) {
 fn a_wait_whose_step_is_refused_ends_at_once_and_is_not_listed() {
     let machine = Threads::new(1, 0);
     let mut settings = Settings::nodes(1);
-    settings.annex = Some(Arc::new(MemorySettings::default()));
+    settings.parts = Some(Arc::new(MemorySettings::default()));
     let run = run_on(&machine, &settings, |w| {
         let memory = shared::memory(w)?;
         let worker = waits_in_vain(memory);
