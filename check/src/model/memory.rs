@@ -14,7 +14,6 @@ mod holding;
 mod resting;
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::{
@@ -22,9 +21,9 @@ use dhole_protocol::memory::{
     Permission, RequestState, VIEW_BITS, WantedHold,
 };
 use dhole_protocol::part::NodePart as _;
-use stateright::{Model, Property};
 
-use super::minipages::{self, Happening, OBJECT, Parcels, permits, revokes, sends};
+use super::minipages::{Happening, OBJECT, permits, revokes, sends};
+use super::world::{self, ParcelOf, Scene, World};
 use crate::model::Sealed;
 
 pub use findings::{MemoryBug, MemoryFault, MemorySight};
@@ -77,7 +76,9 @@ pub struct MemoryModel {
     pub bug: Option<MemoryBug>,
 }
 
-type Parcel = minipages::Parcel<Option<u8>>;
+type Parcel = ParcelOf<MemoryModel>;
+type Moment = World<MemoryModel>;
+type Step<'a> = world::Step<'a, MemoryModel>;
 
 /// A thread of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -108,8 +109,8 @@ enum Phase {
     },
 }
 
-#[derive(Clone, PartialEq, Hash)]
-struct Node {
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub(super) struct Node {
     machine: Millipage,
     /// What threads may do with each minipage, and what it holds.
     copies: Vec<(Permission, u8)>,
@@ -122,44 +123,17 @@ struct Node {
     upgrading: u8,
 }
 
-/// Everything about one moment of a run.
-#[derive(Clone, PartialEq, Hash)]
-pub struct Moment {
-    nodes: Vec<Sealed<Node>>,
-    parcels: Parcels<Option<u8>>,
+/// What no machine knows.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub(super) struct Ghosts {
     /// The number of the last write of each minipage, and whether it was freed.
     latest: Vec<(u8, bool)>,
     writes: u8,
     /// Bytes of an operation that is over, kept for [`MemoryBug::LateData`].
     late: Option<Sealed<Parcel>>,
-    fault: Option<MemoryFault>,
-}
-
-impl fmt::Debug for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, node) in self.nodes.iter().enumerate() {
-            writeln!(f, "  n{number} has {:?}, {:?}", node.copies, node.threads)?;
-            writeln!(f, "    {:?}", node.machine)?;
-        }
-        writeln!(f, "  {:?} {:?}", self.latest, self.fault)
-    }
-}
-
-/// One happening: the moment that it makes.
-struct Step<'a> {
-    model: &'a MemoryModel,
-    moment: Moment,
 }
 
 impl Step<'_> {
-    fn fault(&mut self, fault: MemoryFault) {
-        self.moment.fault = self.moment.fault.or(Some(fault));
-    }
-
-    fn put(&mut self, parcel: Parcel) {
-        self.moment.parcels.put(parcel);
-    }
-
     /// Changes a node, and carries out what its machine does.
     fn at(&mut self, at: usize, f: impl FnOnce(&mut Node, &mut Vec<MemoryEffect>)) {
         let mut out = Vec::new();
@@ -186,12 +160,6 @@ impl Step<'_> {
             }
         }
         self.node(at, |node| node.came = None);
-    }
-
-    fn node(&mut self, at: usize, f: impl FnOnce(&mut Node)) {
-        let mut node = Node::clone(&self.moment.nodes[at]);
-        f(&mut node);
-        self.moment.nodes[at] = Sealed::new(node);
     }
 
     /// What a bug makes of the commands of a step.
@@ -322,27 +290,6 @@ impl Step<'_> {
             _ => {}
         }
         self.put(parcel);
-    }
-
-    fn deliver(&mut self, place: usize) {
-        let parcel = self.moment.parcels.take(place);
-        let Parcel {
-            from,
-            to,
-            message,
-            holds: value,
-        } = parcel;
-        let to = to.index();
-        let payload = message.payload_bytes() as usize;
-        let mut refused = false;
-        self.at(to, |node, out| {
-            node.came = value;
-            let taken = node.machine.deliver(from, message, payload, out);
-            refused = taken.is_err();
-        });
-        if refused {
-            self.fault(MemoryFault::Refused);
-        }
     }
 
     /// Carries out the first command of a node.
@@ -599,11 +546,16 @@ impl MemoryModel {
     }
 }
 
-impl Model for MemoryModel {
-    type State = Moment;
-    type Action = Happening;
+impl Scene for MemoryModel {
+    type Part = Millipage;
+    type Node = Node;
+    type Holds = Option<u8>;
+    type Ghosts = Ghosts;
+    type Happens = Happening;
+    type Fault = MemoryFault;
+    type Sight = MemorySight;
 
-    fn init_states(&self) -> Vec<Moment> {
+    fn first(&self) -> (Vec<Node>, Ghosts) {
         let nodes = self.nodes.len();
         let node = |me: usize| {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
@@ -639,20 +591,15 @@ impl Model for MemoryModel {
                 upgrading: 0,
             }
         };
-        vec![Moment {
-            nodes: (0..nodes).map(|me| Sealed::new(node(me))).collect(),
-            parcels: Parcels::new(),
+        let ghosts = Ghosts {
             latest: vec![(0, false); self.managers.len()],
             writes: 0,
             late: None,
-            fault: None,
-        }]
+        };
+        ((0..nodes).map(node).collect(), ghosts)
     }
 
-    fn actions(&self, moment: &Moment, actions: &mut Vec<Happening>) {
-        if moment.fault.is_some() {
-            return;
-        }
+    fn happenings(&self, moment: &Moment, actions: &mut Vec<Happening>) {
         for (at, node) in moment.nodes.iter().enumerate() {
             if let Some(command) = node.commands.front() {
                 actions.push(Happening::CarryOut(at, command.clone()));
@@ -691,57 +638,43 @@ impl Model for MemoryModel {
                 }
             }
         }
-        let takes = |at: usize| moment.nodes[at].commands.is_empty();
-        actions.extend(moment.parcels.arrive(takes));
     }
 
-    fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
-        let mut step = Step {
-            model: self,
-            moment: last.clone(),
-        };
-        match action {
+    fn takes(&self, moment: &Moment, node: usize) -> bool {
+        moment.nodes[node].commands.is_empty()
+    }
+
+    fn happen(step: &mut Step<'_>, what: Happening) {
+        match what {
             Happening::Compute(at, thread, at_once) => step.compute(at, thread, at_once),
             Happening::CarryOut(at, _) => step.goes_on(at),
-            Happening::Deliver(place, ..) => step.deliver(place),
         }
-        if step.moment.fault.is_none() {
-            step.moment.fault = self.at_rest(&step.moment);
-        }
-        Some(step.moment)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        let never = |fault: MemoryFault| -> fn(&MemoryModel, &Moment) -> bool {
-            match fault {
-                MemoryFault::NotAlone => |_, m| m.fault != Some(MemoryFault::NotAlone),
-                MemoryFault::Stale => |_, m| m.fault != Some(MemoryFault::Stale),
-                MemoryFault::Refused => |_, m| m.fault != Some(MemoryFault::Refused),
-                MemoryFault::Stuck => |_, m| m.fault != Some(MemoryFault::Stuck),
-                MemoryFault::WrongCopies => |_, m| m.fault != Some(MemoryFault::WrongCopies),
-                MemoryFault::WrongFree => |_, m| m.fault != Some(MemoryFault::WrongFree),
-            }
-        };
-        let shows = |sight: MemorySight| -> fn(&MemoryModel, &Moment) -> bool {
-            match sight {
-                MemorySight::UpgradeLostCopy => |it, m| it.shows(m, MemorySight::UpgradeLostCopy),
-                MemorySight::QueueOfTwo => |it, m| it.shows(m, MemorySight::QueueOfTwo),
-                MemorySight::ReadJoinedByWrite => {
-                    |it, m| it.shows(m, MemorySight::ReadJoinedByWrite)
-                }
-                MemorySight::PushOntoRequest => |it, m| it.shows(m, MemorySight::PushOntoRequest),
-                MemorySight::PrefetchJoined => |it, m| it.shows(m, MemorySight::PrefetchJoined),
-                MemorySight::FreeAgainstRequest => {
-                    |it, m| it.shows(m, MemorySight::FreeAgainstRequest)
-                }
-                MemorySight::HeldBack => |it, m| it.shows(m, MemorySight::HeldBack),
-                MemorySight::FetchLost => |it, m| it.shows(m, MemorySight::FetchLost),
-            }
-        };
-        let faults = MemoryFault::ALL.into_iter();
-        let faults = faults.map(|fault| Property::always(fault.property(), never(fault)));
-        let sights = MemorySight::ALL.into_iter();
-        let sights = sights.map(|sight| Property::sometimes(sight.property(), shows(sight)));
-        faults.chain(sights).collect()
+    fn deliver(step: &mut Step<'_>, parcel: Parcel) {
+        let world::Parcel {
+            from,
+            to,
+            message,
+            holds: value,
+        } = parcel;
+        let payload = message.payload_bytes() as usize;
+        let mut refused = false;
+        step.at(to.index(), |node, out| {
+            node.came = value;
+            let taken = node.machine.deliver(from, message, payload, out);
+            refused = taken.is_err();
+        });
+        if refused {
+            step.fault(MemoryFault::Refused);
+        }
+    }
+
+    fn at_rest(&self, moment: &Moment) -> Option<MemoryFault> {
+        self.wrong_at_rest(moment)
+    }
+
+    fn shows(&self, moment: &Moment, sight: MemorySight) -> bool {
+        self.sees(moment, sight)
     }
 }

@@ -10,17 +10,15 @@ mod explore;
 mod findings;
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use dhole_model::NodeId;
 use dhole_protocol::memory::{
     Accessed, MemoryAct, MemoryEffect, MemoryFlush, MemoryKind, MemoryMessage, MemoryOperation,
     Millipage, Permission, RequestState,
 };
-use dhole_protocol::part::NodePart as _;
 
-use super::minipages::{self, OBJECT, Parcels, carries, permits, revokes, sends};
-use crate::model::Sealed;
+use super::minipages::{OBJECT, carries, permits, revokes, sends};
+use super::world::{self, ParcelOf, World};
 
 pub use findings::{ReleaseBug, ReleaseFault, ReleaseSight};
 
@@ -66,7 +64,9 @@ pub struct ReleaseModel {
 /// A word, if it comes with a message.
 type Words = [Option<u8>; WORDS];
 
-type Parcel = minipages::Parcel<Words>;
+type Parcel = ParcelOf<ReleaseModel>;
+type Moment = World<ReleaseModel>;
+type Step<'a> = world::Step<'a, ReleaseModel>;
 
 /// A thread of a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -95,8 +95,8 @@ struct Copy {
     twin: Option<[u8; WORDS]>,
 }
 
-#[derive(Clone, PartialEq, Hash)]
-struct Node {
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub(super) struct Node {
     machine: Millipage,
     copies: Vec<Copy>,
     commands: VecDeque<MemoryEffect>,
@@ -105,51 +105,18 @@ struct Node {
     threads: Vec<Thread>,
 }
 
-/// Everything about one moment of a run.
-#[derive(Clone, PartialEq, Hash)]
-pub struct Moment {
-    nodes: Vec<Sealed<Node>>,
-    parcels: Parcels<Words>,
+/// What no machine knows.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub(super) struct Ghosts {
     /// The number of the last write of each word.
     latest: Vec<[u8; WORDS]>,
     writes: u8,
     /// Which events were released, and which locks are held, by their numbers.
     events: u8,
     locks: u8,
-    fault: Option<ReleaseFault>,
-}
-
-impl fmt::Debug for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, node) in self.nodes.iter().enumerate() {
-            writeln!(f, "  n{number} has {:?}, {:?}", node.copies, node.threads)?;
-            writeln!(f, "    {:?}", node.machine)?;
-        }
-        writeln!(f, "  {:?} {:?}", self.latest, self.fault)
-    }
-}
-
-/// One happening: the moment that it makes.
-struct Step<'a> {
-    model: &'a ReleaseModel,
-    moment: Moment,
 }
 
 impl Step<'_> {
-    fn fault(&mut self, fault: ReleaseFault) {
-        self.moment.fault = self.moment.fault.or(Some(fault));
-    }
-
-    fn put(&mut self, parcel: Parcel) {
-        self.moment.parcels.put(parcel);
-    }
-
-    fn node(&mut self, at: usize, f: impl FnOnce(&mut Node)) {
-        let mut node = Node::clone(&self.moment.nodes[at]);
-        f(&mut node);
-        self.moment.nodes[at] = Sealed::new(node);
-    }
-
     fn copy(&mut self, at: usize, of: usize, f: impl FnOnce(&mut Copy)) {
         self.node(at, |node| f(&mut node.copies[of]));
     }
@@ -295,25 +262,6 @@ impl Step<'_> {
             holds: words,
         };
         self.put(parcel);
-    }
-
-    fn deliver(&mut self, place: usize) {
-        let parcel = self.moment.parcels.take(place);
-        let Parcel {
-            from,
-            to,
-            message,
-            holds: words,
-        } = parcel;
-        let payload = message.payload_bytes() as usize;
-        let mut refused = false;
-        self.at(to.index(), |node, out| {
-            node.came = words;
-            refused = node.machine.deliver(from, message, payload, out).is_err();
-        });
-        if refused {
-            self.fault(ReleaseFault::Refused);
-        }
     }
 
     /// Carries out the first command of a node.
@@ -588,8 +536,8 @@ impl ReleaseModel {
         found.expect("a minipage of the program")
     }
 
-    /// The first moment.
-    fn first(&self) -> Moment {
+    /// The nodes and ghosts at first.
+    fn nodes_and_ghosts(&self) -> (Vec<Node>, Ghosts) {
         let nodes = self.nodes.len();
         let node = |me: usize| {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
@@ -621,14 +569,12 @@ impl ReleaseModel {
                 threads: vec![thread; self.nodes[me].len()],
             }
         };
-        Moment {
-            nodes: (0..nodes).map(|me| Sealed::new(node(me))).collect(),
-            parcels: Parcels::new(),
+        let ghosts = Ghosts {
             latest: vec![[0; WORDS]; self.managers.len()],
             writes: 0,
             events: 0,
             locks: 0,
-            fault: None,
-        }
+        };
+        ((0..nodes).map(node).collect(), ghosts)
     }
 }

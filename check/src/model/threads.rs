@@ -15,10 +15,9 @@ use dhole_protocol::memory::sync::{
     ThreadAct, ThreadAttempt, ThreadEffect, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
 };
 use dhole_protocol::part::NodePart as _;
-use stateright::{Model, Property};
 
-use super::found::{Found, found};
-use crate::model::Sealed;
+use super::Sealed;
+use super::world::{self, Found, Parcel, ParcelOf, Scene, World};
 
 pub use findings::{ThreadBug, ThreadFault, ThreadSight};
 
@@ -61,14 +60,6 @@ pub struct ThreadModel {
     pub bug: Option<ThreadBug>,
 }
 
-/// A message on its way.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Parcel {
-    from: NodeId,
-    to: NodeId,
-    message: ThreadMessage,
-}
-
 /// A thread of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct Thread {
@@ -80,8 +71,8 @@ struct Thread {
     suspected: bool,
 }
 
-#[derive(Clone, PartialEq, Hash)]
-struct Node {
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub(super) struct Node {
     machine: ThreadSync,
     threads: Vec<Thread>,
 }
@@ -94,12 +85,9 @@ struct Passed {
     first: u32,
 }
 
-/// Everything about one moment of a run.
-#[derive(Clone, PartialEq, Hash)]
-pub struct Moment {
-    nodes: Vec<Sealed<Node>>,
-    /// In the order of their hashes.
-    parcels: Vec<Sealed<Parcel>>,
+/// What no machine knows.
+#[derive(Clone, PartialEq, Hash, Debug)]
+pub(super) struct Ghosts {
     /// Who holds each lock.
     holders: BTreeMap<u64, ThreadId>,
     /// The locks that are held, where they are shared.
@@ -108,12 +96,14 @@ pub struct Moment {
     /// What each semaphore has, and the flags of conditions that are set.
     has: BTreeMap<u64, u32>,
     flags: BTreeMap<u64, bool>,
-    fault: Option<ThreadFault>,
 }
 
-/// Something that can happen next.
+type Moment = World<ThreadModel>;
+type Step<'a> = world::Step<'a, ThreadModel>;
+
+/// What a thread does next, or what its node does for it.
 #[derive(Clone, PartialEq)]
-pub enum Happening {
+pub(super) enum Happening {
     /// A thread takes its next step.
     Compute(usize, usize),
     /// A thread that waits takes a shared lock.
@@ -122,8 +112,6 @@ pub enum Happening {
     Flush(usize, u64),
     /// A thread that waits looks for a deadlock.
     Suspect(usize, usize),
-    /// The message at this place arrives.
-    Deliver(usize, Sealed<Parcel>),
 }
 
 impl fmt::Debug for Happening {
@@ -133,24 +121,7 @@ impl fmt::Debug for Happening {
             Happening::Take(node, thread) => write!(f, "thread {thread} of n{node} takes its lock"),
             Happening::Flush(node, key) => write!(f, "n{node} flushes barrier {key}"),
             Happening::Suspect(node, thread) => write!(f, "thread {thread} of n{node} suspects"),
-            Happening::Deliver(_, parcel) => write!(f, "{:?}", **parcel),
         }
-    }
-}
-
-impl fmt::Debug for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, node) in self.nodes.iter().enumerate() {
-            writeln!(f, "  n{number} {:?}\n    {:?}", node.threads, node.machine)?;
-        }
-        let Moment {
-            holders,
-            barriers,
-            has,
-            fault,
-            ..
-        } = self;
-        writeln!(f, "  {holders:?} {barriers:?} {has:?} {fault:?}")
     }
 }
 
@@ -160,23 +131,16 @@ fn id(node: usize, thread: usize) -> ThreadId {
     ThreadId::new(at, at, thread as u32)
 }
 
-/// One happening: the moment that it makes.
-struct Step<'a> {
-    model: &'a ThreadModel,
-    moment: Moment,
-}
-
 impl Step<'_> {
-    fn fault(&mut self, fault: ThreadFault) {
-        self.moment.fault = self.moment.fault.or(Some(fault));
-    }
-
-    fn put(&mut self, from: usize, to: NodeId, message: ThreadMessage) {
-        let from = NodeId::at(from);
-        let parcel = Sealed::new(Parcel { from, to, message });
-        let before = |other: &Sealed<Parcel>| other.fingerprint() < parcel.fingerprint();
-        let place = self.moment.parcels.partition_point(before);
-        self.moment.parcels.insert(place, parcel);
+    /// A message is on its way.
+    fn sends(&mut self, from: usize, to: NodeId, message: ThreadMessage) {
+        let (from, holds) = (NodeId::at(from), ());
+        self.put(Parcel {
+            from,
+            to,
+            message,
+            holds,
+        });
     }
 
     /// Changes a node, and carries out what its machine wants done.
@@ -206,7 +170,7 @@ impl Step<'_> {
             (Some(ThreadBug::TwoTokens), M::Token { .. }) => {
                 let others = (0..self.moment.nodes.len()).map(NodeId::at);
                 for other in others.filter(|it| it.index() != from && *it != to) {
-                    self.put(from, other, message.clone());
+                    self.sends(from, other, message.clone());
                 }
             }
             (Some(ThreadBug::LostToken), M::Token { .. })
@@ -218,22 +182,12 @@ impl Step<'_> {
             // The thread gives its lock up before its wait has begun.
             (Some(ThreadBug::EarlyRelease), M::Wait { thread, .. }) => {
                 let queued = M::Queued { thread: *thread };
-                self.put(to.index(), NodeId::at(from), queued);
+                self.sends(to.index(), NodeId::at(from), queued);
             }
             (Some(ThreadBug::EarlyRelease), M::Queued { .. }) => return,
             _ => {}
         }
-        self.put(from, to, message);
-    }
-
-    fn deliver(&mut self, place: usize) {
-        let Parcel { from, to, message } = Parcel::clone(&self.moment.parcels.remove(place));
-        let taken = self.at(to.index(), |node, out| {
-            node.machine.deliver(from, message, 0, out)
-        });
-        if taken.is_err() {
-            self.fault(ThreadFault::Refused);
-        }
+        self.sends(from, to, message);
     }
 
     /// A thread has a result.
@@ -375,95 +329,38 @@ impl Step<'_> {
 }
 
 impl ThreadModel {
-    /// What is wrong with a moment in which nothing can happen any more.
-    fn at_rest(&self, moment: &Moment) -> Option<ThreadFault> {
-        let mut actions = Vec::new();
-        self.actions(moment, &mut actions);
-        if !actions.is_empty() || moment.fault.is_some() {
-            return None;
-        }
-        let mut threads = moment.nodes.iter().zip(&self.nodes);
-        let all_done = threads.all(|(node, ops)| {
-            let mut threads = node.threads.iter().zip(ops);
-            threads.all(|(thread, ops)| thread.done == ops.len())
-        });
-        let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
-        match (all_done, rests) {
-            (false, _) => Some(ThreadFault::Stuck),
-            (true, false) => Some(ThreadFault::Restless),
-            (true, true) => None,
-        }
-    }
-
-    fn shows(&self, moment: &Moment, sight: ThreadSight) -> bool {
-        let comes = |is: fn(&ThreadMessage) -> bool| {
-            moment.parcels.iter().any(|parcel| is(&parcel.message))
-        };
-        let waits = |of: fn(&ThreadOp) -> bool| {
-            let nodes = moment.nodes.iter().zip(&self.nodes);
-            let waiting = nodes.map(|(node, ops)| {
-                let threads = node.threads.iter().zip(ops);
-                threads
-                    .filter(|(it, ops)| it.waits && of(&ops[it.done]))
-                    .count()
-            });
-            waiting.collect::<Vec<_>>()
-        };
-        match sight {
-            ThreadSight::BothWait => waits(|op| matches!(op, ThreadOp::Lock(_))).contains(&2),
-            ThreadSight::SentTogether => {
-                comes(|it| matches!(it, ThreadMessage::Arrive { count: 2, .. }))
-            }
-            ThreadSight::Busy => comes(|it| matches!(it, ThreadMessage::Busy { .. })),
-            ThreadSight::SignalOvertakes => moment.parcels.iter().any(|one| {
-                let ThreadMessage::Signalled { thread } = one.message else {
-                    return false;
-                };
-                let mut others = moment.parcels.iter();
-                others.any(|it| it.message == ThreadMessage::Queued { thread })
-            }),
-            ThreadSight::Probe => {
-                comes(|it| matches!(it, ThreadMessage::Probe { path } if path.len() > 1))
-            }
-        }
-    }
-
     /// Takes every step from every state, until the first fault.
     pub fn explore(self) -> Found<ThreadFault, ThreadSight> {
-        let faults = ThreadFault::ALL.map(|fault| (fault, fault.property()));
-        let sights = ThreadSight::ALL.map(|sight| (sight, sight.property()));
-        found(self, faults, sights)
+        world::explore(self)
     }
 }
 
-impl Model for ThreadModel {
-    type State = Moment;
-    type Action = Happening;
+impl Scene for ThreadModel {
+    type Part = ThreadSync;
+    type Node = Node;
+    type Holds = ();
+    type Ghosts = Ghosts;
+    type Happens = Happening;
+    type Fault = ThreadFault;
+    type Sight = ThreadSight;
 
-    fn init_states(&self) -> Vec<Moment> {
+    fn first(&self) -> (Vec<Node>, Ghosts) {
         let nodes = self.nodes.len();
-        let node = |(at, threads): (usize, &Vec<Vec<ThreadOp>>)| {
-            Sealed::new(Node {
-                machine: ThreadSync::with_room(NodeId::at(at), nodes, self.room),
-                threads: vec![Thread::default(); threads.len()],
-            })
+        let node = |(at, threads): (usize, &Vec<Vec<ThreadOp>>)| Node {
+            machine: ThreadSync::with_room(NodeId::at(at), nodes, self.room),
+            threads: vec![Thread::default(); threads.len()],
         };
-        vec![Moment {
-            nodes: self.nodes.iter().enumerate().map(node).collect(),
-            parcels: Vec::new(),
+        let ghosts = Ghosts {
             holders: BTreeMap::new(),
             shared: BTreeMap::new(),
             barriers: BTreeMap::new(),
             has: BTreeMap::new(),
             flags: BTreeMap::new(),
-            fault: None,
-        }]
+        };
+        (self.nodes.iter().enumerate().map(node).collect(), ghosts)
     }
 
-    fn actions(&self, moment: &Moment, actions: &mut Vec<Happening>) {
-        if moment.fault.is_some() {
-            return;
-        }
+    fn happenings(&self, moment: &Moment, actions: &mut Vec<Happening>) {
         for (at, (node, ops)) in moment.nodes.iter().zip(&self.nodes).enumerate() {
             for (number, (thread, ops)) in node.threads.iter().zip(ops).enumerate() {
                 let Some(op) = ops.get(thread.done) else {
@@ -487,19 +384,10 @@ impl Model for ThreadModel {
                 }
             }
         }
-        for (place, parcel) in moment.parcels.iter().enumerate() {
-            if place == 0 || moment.parcels[place - 1] != *parcel {
-                actions.push(Happening::Deliver(place, parcel.clone()));
-            }
-        }
     }
 
-    fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
-        let mut step = Step {
-            model: self,
-            moment: last.clone(),
-        };
-        match action {
+    fn happen(step: &mut Step<'_>, what: Happening) {
+        match what {
             Happening::Compute(at, thread) => step.compute(at, thread),
             Happening::Take(at, thread) => step.gets_shared(at, thread),
             Happening::Flush(at, key) => step.at(at, |node, out| node.machine.flush(key, out)),
@@ -507,38 +395,69 @@ impl Model for ThreadModel {
                 node.threads[thread].suspected = true;
                 node.machine.suspect(id(at, thread), out);
             }),
-            Happening::Deliver(place, _) => step.deliver(place),
         }
-        if step.moment.fault.is_none() {
-            step.moment.fault = self.at_rest(&step.moment);
-        }
-        Some(step.moment)
     }
 
-    fn properties(&self) -> Vec<Property<Self>> {
-        let never = |fault: ThreadFault| -> fn(&ThreadModel, &Moment) -> bool {
-            match fault {
-                ThreadFault::NotAlone => |_, m| m.fault != Some(ThreadFault::NotAlone),
-                ThreadFault::TooEarly => |_, m| m.fault != Some(ThreadFault::TooEarly),
-                ThreadFault::Refused => |_, m| m.fault != Some(ThreadFault::Refused),
-                ThreadFault::Deadlock => |_, m| m.fault != Some(ThreadFault::Deadlock),
-                ThreadFault::Stuck => |_, m| m.fault != Some(ThreadFault::Stuck),
-                ThreadFault::Restless => |_, m| m.fault != Some(ThreadFault::Restless),
-            }
+    fn deliver(step: &mut Step<'_>, parcel: ParcelOf<ThreadModel>) {
+        let Parcel {
+            from, to, message, ..
+        } = parcel;
+        let taken = step.at(to.index(), |node, out| {
+            node.machine.deliver(from, message, 0, out)
+        });
+        if taken.is_err() {
+            step.fault(ThreadFault::Refused);
+        }
+    }
+
+    fn at_rest(&self, moment: &Moment) -> Option<ThreadFault> {
+        let mut next = Vec::new();
+        self.happenings(moment, &mut next);
+        if !next.is_empty() {
+            return None;
+        }
+        let mut threads = moment.nodes.iter().zip(&self.nodes);
+        let all_done = threads.all(|(node, ops)| {
+            let mut threads = node.threads.iter().zip(ops);
+            threads.all(|(thread, ops)| thread.done == ops.len())
+        });
+        let rests = moment.nodes.iter().all(|node| node.machine.is_at_rest());
+        match (all_done, rests) {
+            (false, _) => Some(ThreadFault::Stuck),
+            (true, false) => Some(ThreadFault::Restless),
+            (true, true) => None,
+        }
+    }
+
+    fn shows(&self, moment: &Moment, sight: ThreadSight) -> bool {
+        let comes =
+            |is: fn(&ThreadMessage) -> bool| moment.parcels().any(|parcel| is(&parcel.message));
+        let waits = |of: fn(&ThreadOp) -> bool| {
+            let nodes = moment.nodes.iter().zip(&self.nodes);
+            let waiting = nodes.map(|(node, ops)| {
+                let threads = node.threads.iter().zip(ops);
+                threads
+                    .filter(|(it, ops)| it.waits && of(&ops[it.done]))
+                    .count()
+            });
+            waiting.collect::<Vec<_>>()
         };
-        let shows = |sight: ThreadSight| -> fn(&ThreadModel, &Moment) -> bool {
-            match sight {
-                ThreadSight::BothWait => |it, m| it.shows(m, ThreadSight::BothWait),
-                ThreadSight::SentTogether => |it, m| it.shows(m, ThreadSight::SentTogether),
-                ThreadSight::Busy => |it, m| it.shows(m, ThreadSight::Busy),
-                ThreadSight::SignalOvertakes => |it, m| it.shows(m, ThreadSight::SignalOvertakes),
-                ThreadSight::Probe => |it, m| it.shows(m, ThreadSight::Probe),
+        match sight {
+            ThreadSight::BothWait => waits(|op| matches!(op, ThreadOp::Lock(_))).contains(&2),
+            ThreadSight::SentTogether => {
+                comes(|it| matches!(it, ThreadMessage::Arrive { count: 2, .. }))
             }
-        };
-        let faults = ThreadFault::ALL.into_iter();
-        let faults = faults.map(|fault| Property::always(fault.property(), never(fault)));
-        let sights = ThreadSight::ALL.into_iter();
-        let sights = sights.map(|sight| Property::sometimes(sight.property(), shows(sight)));
-        faults.chain(sights).collect()
+            ThreadSight::Busy => comes(|it| matches!(it, ThreadMessage::Busy { .. })),
+            ThreadSight::SignalOvertakes => moment.parcels().any(|one| {
+                let ThreadMessage::Signalled { thread } = one.message else {
+                    return false;
+                };
+                let mut others = moment.parcels();
+                others.any(|it| it.message == ThreadMessage::Queued { thread })
+            }),
+            ThreadSight::Probe => {
+                comes(|it| matches!(it, ThreadMessage::Probe { path } if path.len() > 1))
+            }
+        }
     }
 }

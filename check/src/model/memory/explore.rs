@@ -2,12 +2,12 @@
 
 use dhole_protocol::memory::{Permission, RequestState};
 
-use super::super::found::{Found, found};
+use super::super::world::{Found, explore};
 use super::{MemoryFault, MemoryModel, MemoryOp, MemorySight, Moment, Phase, Thread, minipage};
 
 impl MemoryModel {
     /// Whether a moment shows this.
-    pub(super) fn shows(&self, moment: &Moment, sight: MemorySight) -> bool {
+    pub(super) fn sees(&self, moment: &Moment, sight: MemorySight) -> bool {
         let mut nodes = moment.nodes.iter().zip(&self.nodes);
         nodes.any(|(node, ops)| {
             // Minipages for which threads wait, and whether to write them.
@@ -59,8 +59,6 @@ impl MemoryModel {
 
     /// Takes every step from every state, until the first fault.
     pub fn explore(self) -> Found<MemoryFault, MemorySight> {
-        let faults = MemoryFault::ALL.map(|fault| (fault, fault.property()));
-        let sights = MemorySight::ALL.map(|sight| (sight, sight.property()));
-        found(self, faults, sights)
+        explore(self)
     }
 }

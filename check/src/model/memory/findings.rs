@@ -1,5 +1,7 @@
 //! What the model of raw memory can find: faults, sights and planted bugs.
 
+use crate::model::Finding;
+
 /// A mistake planted between the machines and the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryBug {
@@ -70,8 +72,8 @@ pub enum MemoryFault {
     WrongFree,
 }
 
-impl MemoryFault {
-    pub(super) const ALL: [MemoryFault; 6] = [
+impl Finding for MemoryFault {
+    const ALL: &'static [MemoryFault] = &[
         MemoryFault::NotAlone,
         MemoryFault::Stale,
         MemoryFault::Refused,
@@ -80,8 +82,7 @@ impl MemoryFault {
         MemoryFault::WrongFree,
     ];
 
-    /// The property.
-    pub fn property(self) -> &'static str {
+    fn property(self) -> &'static str {
         match self {
             MemoryFault::NotAlone => "a writer is alone",
             MemoryFault::Stale => "a read returns the last write",
@@ -114,9 +115,8 @@ pub enum MemorySight {
     FetchLost,
 }
 
-impl MemorySight {
-    /// All of them.
-    pub const ALL: [MemorySight; 8] = [
+impl Finding for MemorySight {
+    const ALL: &'static [MemorySight] = &[
         MemorySight::UpgradeLostCopy,
         MemorySight::QueueOfTwo,
         MemorySight::ReadJoinedByWrite,
@@ -127,7 +127,7 @@ impl MemorySight {
         MemorySight::FetchLost,
     ];
 
-    pub(super) fn property(self) -> &'static str {
+    fn property(self) -> &'static str {
         match self {
             MemorySight::UpgradeLostCopy => "an upgrade loses its copy",
             MemorySight::QueueOfTwo => "two requests wait",

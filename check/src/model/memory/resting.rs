@@ -17,9 +17,9 @@ impl MemoryModel {
     }
 
     /// What is wrong where nothing can happen any more.
-    pub(super) fn at_rest(&self, moment: &Moment) -> Option<MemoryFault> {
+    pub(super) fn wrong_at_rest(&self, moment: &Moment) -> Option<MemoryFault> {
         let carried_out = |node: &Sealed<Node>| node.commands.is_empty();
-        if !moment.parcels.is_empty() || !moment.nodes.iter().all(carried_out) {
+        if !moment.nodes.iter().all(carried_out) {
             return None;
         }
         if !self.is_over(moment) {

@@ -1,28 +1,30 @@
 //! Takes every step, and says what was found and seen.
 
 use dhole_model::NodeId;
-use dhole_protocol::memory::{MemoryKind, Permission};
+use dhole_protocol::memory::{MemoryKind, Millipage, Permission};
 use dhole_protocol::part::NodePart as _;
-use stateright::{Model, Property};
 
-use super::super::found::{Found, found};
 use super::super::minipages::Happening;
+use super::super::world::{self, Found, Scene};
 use super::{
-    Copy, Moment, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight, Step, minipage,
+    Copy, Ghosts, Moment, Node, Parcel, Phase, ReleaseFault, ReleaseModel, ReleaseOp, ReleaseSight,
+    Step, Words, minipage,
 };
 
-impl Model for ReleaseModel {
-    type State = Moment;
-    type Action = Happening;
+impl Scene for ReleaseModel {
+    type Part = Millipage;
+    type Node = Node;
+    type Holds = Words;
+    type Ghosts = Ghosts;
+    type Happens = Happening;
+    type Fault = ReleaseFault;
+    type Sight = ReleaseSight;
 
-    fn init_states(&self) -> Vec<Moment> {
-        vec![self.first()]
+    fn first(&self) -> (Vec<Node>, Ghosts) {
+        self.nodes_and_ghosts()
     }
 
-    fn actions(&self, moment: &Moment, actions: &mut Vec<Happening>) {
-        if moment.fault.is_some() {
-            return;
-        }
+    fn happenings(&self, moment: &Moment, actions: &mut Vec<Happening>) {
         for (at, node) in moment.nodes.iter().enumerate() {
             if let Some(command) = node.commands.front() {
                 actions.push(Happening::CarryOut(at, command.clone()));
@@ -56,106 +58,44 @@ impl Model for ReleaseModel {
                 }
             }
         }
-        let takes = |at: usize| moment.nodes[at].commands.is_empty();
-        actions.extend(moment.parcels.arrive(takes));
     }
 
-    fn next_state(&self, last: &Moment, action: Happening) -> Option<Moment> {
-        let mut step = Step {
-            model: self,
-            moment: last.clone(),
-        };
-        match action {
+    fn takes(&self, moment: &Moment, node: usize) -> bool {
+        moment.nodes[node].commands.is_empty()
+    }
+
+    fn happen(step: &mut Step<'_>, what: Happening) {
+        match what {
             Happening::Compute(at, thread, at_once) => step.compute(at, thread, at_once),
             Happening::CarryOut(at, _) => step.goes_on(at),
-            Happening::Deliver(place, ..) => step.deliver(place),
-        }
-        if step.moment.fault.is_none() {
-            step.moment.fault = self.at_rest(&step.moment);
-        }
-        Some(step.moment)
-    }
-
-    fn properties(&self) -> Vec<Property<Self>> {
-        macro_rules! never {
-            ($($fault:ident)*) => {[$(
-                Property::<Self>::always(ReleaseFault::$fault.property(), |_, moment| {
-                    moment.fault != Some(ReleaseFault::$fault)
-                }),
-            )*]};
-        }
-        macro_rules! shows {
-            ($($sight:ident)*) => {[$(
-                Property::<Self>::sometimes(ReleaseSight::$sight.property(), |model, moment| {
-                    moment.shows(model, ReleaseSight::$sight)
-                }),
-            )*]};
-        }
-        let faults = never!(NotAlone Stale NoTwin Refused Stuck WrongCopies Lost Held);
-        let sights =
-            shows!(TwoTwins Diff EmptyDiff Dropped TwoRelease Queued HeldBack Lends Withdraws);
-        faults.into_iter().chain(sights).collect()
-    }
-}
-
-impl Moment {
-    /// Whether it shows this.
-    fn shows(&self, model: &ReleaseModel, sight: ReleaseSight) -> bool {
-        let says = |kind: MemoryKind| {
-            let mut parcels = self.parcels.iter();
-            parcels.find(|parcel| parcel.message.kind == kind)
-        };
-        match sight {
-            ReleaseSight::TwoTwins => {
-                let twins = |of: usize| {
-                    let has = self
-                        .nodes
-                        .iter()
-                        .filter(|node| node.copies[of].twin.is_some());
-                    has.count()
-                };
-                (0..self.latest.len()).any(|of| twins(of) > 1)
-            }
-            ReleaseSight::Diff => says(MemoryKind::Diff).is_some(),
-            ReleaseSight::EmptyDiff => {
-                says(MemoryKind::Diff).is_some_and(|it| it.holds.iter().all(Option::is_none))
-            }
-            ReleaseSight::Dropped => says(MemoryKind::Dropped).is_some(),
-            ReleaseSight::TwoRelease => self.nodes.iter().any(|node| {
-                let flushes = |phase: &Phase| matches!(phase, Phase::Flushes(..));
-                let waiting = node.threads.iter().filter(|it| flushes(&it.phase));
-                waiting.count() > 1
-            }),
-            ReleaseSight::Queued => self
-                .nodes
-                .iter()
-                .any(|node| node.machine.longest_queue() > 0),
-            ReleaseSight::HeldBack => self.nodes.iter().any(|node| node.machine.defers_any()),
-            ReleaseSight::Lends => (0..self.nodes.len()).any(|at| {
-                let (copies, leader) = (&self.nodes[at].copies, model.leader(at));
-                let mut both = copies.iter().zip(&self.nodes[leader].copies);
-                let writes = |copy: &Copy| copy.permission == Permission::Write;
-                leader != at && both.any(|(copy, led)| writes(copy) && led.twin.is_some())
-            }),
-            ReleaseSight::Withdraws => self.parcels.iter().any(|parcel| {
-                let (from, to) = (parcel.from.index(), parcel.to.index());
-                let withdraws = parcel.message.kind == MemoryKind::Invalidate && from != to;
-                let mut copies = self.nodes[from].copies.iter();
-                withdraws && model.leader(to) == from && copies.any(|copy| copy.twin.is_some())
-            }),
         }
     }
-}
 
-impl ReleaseModel {
-    /// What is wrong where nothing can happen any more.
+    fn deliver(step: &mut Step<'_>, parcel: Parcel) {
+        let world::Parcel {
+            from,
+            to,
+            message,
+            holds: words,
+        } = parcel;
+        let payload = message.payload_bytes() as usize;
+        let mut refused = false;
+        step.at(to.index(), |node, out| {
+            node.came = words;
+            refused = node.machine.deliver(from, message, payload, out).is_err();
+        });
+        if refused {
+            step.fault(ReleaseFault::Refused);
+        }
+    }
+
     fn at_rest(&self, moment: &Moment) -> Option<ReleaseFault> {
         let carried_out = moment.nodes.iter().all(|node| node.commands.is_empty());
-        if !moment.parcels.is_empty() || !carried_out {
+        if !carried_out {
             return None;
         }
         let mut actions = Vec::new();
-        self.actions(moment, &mut actions);
+        self.happenings(moment, &mut actions);
         if !actions.is_empty() {
             return None;
         }
@@ -191,10 +131,56 @@ impl ReleaseModel {
         (!all().all(has_all)).then_some(ReleaseFault::Lost)
     }
 
+    fn shows(&self, moment: &Moment, sight: ReleaseSight) -> bool {
+        let says = |kind: MemoryKind| {
+            let mut parcels = moment.parcels();
+            parcels.find(|parcel| parcel.message.kind == kind)
+        };
+        match sight {
+            ReleaseSight::TwoTwins => {
+                let twins = |of: usize| {
+                    let has = moment
+                        .nodes
+                        .iter()
+                        .filter(|node| node.copies[of].twin.is_some());
+                    has.count()
+                };
+                (0..moment.latest.len()).any(|of| twins(of) > 1)
+            }
+            ReleaseSight::Diff => says(MemoryKind::Diff).is_some(),
+            ReleaseSight::EmptyDiff => {
+                says(MemoryKind::Diff).is_some_and(|it| it.holds.iter().all(Option::is_none))
+            }
+            ReleaseSight::Dropped => says(MemoryKind::Dropped).is_some(),
+            ReleaseSight::TwoRelease => moment.nodes.iter().any(|node| {
+                let flushes = |phase: &Phase| matches!(phase, Phase::Flushes(..));
+                let waiting = node.threads.iter().filter(|it| flushes(&it.phase));
+                waiting.count() > 1
+            }),
+            ReleaseSight::Queued => moment
+                .nodes
+                .iter()
+                .any(|node| node.machine.longest_queue() > 0),
+            ReleaseSight::HeldBack => moment.nodes.iter().any(|node| node.machine.defers_any()),
+            ReleaseSight::Lends => (0..moment.nodes.len()).any(|at| {
+                let (copies, leader) = (&moment.nodes[at].copies, self.leader(at));
+                let mut both = copies.iter().zip(&moment.nodes[leader].copies);
+                let writes = |copy: &Copy| copy.permission == Permission::Write;
+                leader != at && both.any(|(copy, led)| writes(copy) && led.twin.is_some())
+            }),
+            ReleaseSight::Withdraws => moment.parcels().any(|parcel| {
+                let (from, to) = (parcel.from.index(), parcel.to.index());
+                let withdraws = parcel.message.kind == MemoryKind::Invalidate && from != to;
+                let mut copies = moment.nodes[from].copies.iter();
+                withdraws && self.leader(to) == from && copies.any(|copy| copy.twin.is_some())
+            }),
+        }
+    }
+}
+
+impl ReleaseModel {
     /// Takes every step from every state, until the first fault.
     pub fn explore(self) -> Found<ReleaseFault, ReleaseSight> {
-        let faults = ReleaseFault::ALL.map(|fault| (fault, fault.property()));
-        let sights = ReleaseSight::ALL.map(|sight| (sight, sight.property()));
-        found(self, faults, sights)
+        world::explore(self)
     }
 }

@@ -1,5 +1,7 @@
 //! What the model of minipages that nodes write together can find: faults, sights and planted bugs.
 
+use crate::model::Finding;
+
 /// A mistake planted between the machines and the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReleaseBug {
@@ -52,8 +54,8 @@ pub enum ReleaseFault {
     Held,
 }
 
-impl ReleaseFault {
-    pub(super) const ALL: [ReleaseFault; 8] = [
+impl Finding for ReleaseFault {
+    const ALL: &'static [ReleaseFault] = &[
         ReleaseFault::NotAlone,
         ReleaseFault::Stale,
         ReleaseFault::NoTwin,
@@ -64,8 +66,7 @@ impl ReleaseFault {
         ReleaseFault::Held,
     ];
 
-    /// The property.
-    pub fn property(self) -> &'static str {
+    fn property(self) -> &'static str {
         match self {
             ReleaseFault::NotAlone => "a writer without a twin is alone",
             ReleaseFault::Stale => "a read returns the write before it",
@@ -104,9 +105,8 @@ pub enum ReleaseSight {
     Withdraws,
 }
 
-impl ReleaseSight {
-    /// All of them.
-    pub const ALL: [ReleaseSight; 9] = [
+impl Finding for ReleaseSight {
+    const ALL: &'static [ReleaseSight] = &[
         ReleaseSight::TwoTwins,
         ReleaseSight::Diff,
         ReleaseSight::EmptyDiff,
@@ -118,7 +118,7 @@ impl ReleaseSight {
         ReleaseSight::Withdraws,
     ];
 
-    pub(super) fn property(self) -> &'static str {
+    fn property(self) -> &'static str {
         match self {
             ReleaseSight::TwoTwins => "two nodes have twins",
             ReleaseSight::Diff => "a diff is under way",

@@ -1,5 +1,7 @@
 //! What the model of threads can find: faults, sights and planted bugs.
 
+use crate::model::Finding;
+
 /// A mistake planted between the machines and the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadBug {
@@ -38,8 +40,8 @@ pub enum ThreadFault {
     Restless,
 }
 
-impl ThreadFault {
-    pub(super) const ALL: [ThreadFault; 6] = [
+impl Finding for ThreadFault {
+    const ALL: &'static [ThreadFault] = &[
         ThreadFault::NotAlone,
         ThreadFault::TooEarly,
         ThreadFault::Refused,
@@ -48,8 +50,7 @@ impl ThreadFault {
         ThreadFault::Restless,
     ];
 
-    /// The property.
-    pub fn property(self) -> &'static str {
+    fn property(self) -> &'static str {
         match self {
             ThreadFault::NotAlone => "a lock is one thread's",
             ThreadFault::TooEarly => "as many threads pass as may, and one is the first",
@@ -76,9 +77,8 @@ pub enum ThreadSight {
     Probe,
 }
 
-impl ThreadSight {
-    /// All of them.
-    pub const ALL: [ThreadSight; 5] = [
+impl Finding for ThreadSight {
+    const ALL: &'static [ThreadSight] = &[
         ThreadSight::BothWait,
         ThreadSight::SentTogether,
         ThreadSight::Busy,
@@ -86,7 +86,7 @@ impl ThreadSight {
         ThreadSight::Probe,
     ];
 
-    pub(super) fn property(self) -> &'static str {
+    fn property(self) -> &'static str {
         match self {
             ThreadSight::BothWait => "two threads of a node wait",
             ThreadSight::SentTogether => "two arrivals are one message",
