@@ -23,6 +23,7 @@ mod rounds;
 mod starting;
 mod sync;
 mod threads;
+mod unlocked;
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
