@@ -47,6 +47,9 @@ struct Target(*const dyn Faults);
 thread_local! {
     /// Whose views this thread accesses in a single step.
     static STEPPING: Cell<*const Target> = const { Cell::new(std::ptr::null()) };
+    /// What the thread blocks when that is over. Meanwhile no handler of the program's runs: faults
+    /// of its own would end the step.
+    static BLOCKED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// Most nodes with memory in this process, of all runs that are on.
@@ -252,6 +255,25 @@ const TRAP_FLAG: libc::greg_t = 1 << 8;
 /// The bit of a fault's error code that says that it was a write.
 const WRITE: libc::greg_t = 1 << 1;
 
+/// What the interrupted thread blocks. The system hands over one word of signals, where a set of
+/// the C library has more.
+///
+/// # Safety
+/// The kernel has handed it over.
+unsafe fn mask_of(interrupted: *mut libc::ucontext_t) -> *mut u64 {
+    // SAFETY: the caller's.
+    unsafe { (&raw mut (*interrupted).uc_sigmask).cast() }
+}
+
+/// The first word of a set, which has all signals.
+///
+/// # Safety
+/// The pointer is a set.
+unsafe fn word_of(set: *const libc::sigset_t) -> u64 {
+    // SAFETY: the caller's.
+    unsafe { set.cast::<u64>().read() }
+}
+
 extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let interrupted = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there
@@ -293,6 +315,11 @@ extern "C" fn on_fault(number: c_int, info: *mut libc::siginfo_t, context: *mut 
         Ok(false) => {}
         Ok(true) => {
             STEPPING.set(target);
+            let all = SignalMask::of_runtime().set();
+            // SAFETY: the kernel hands the mask over, as above.
+            let before = unsafe { mask_of(interrupted).replace(word_of(&raw const all)) };
+            // An instruction that faults again is in its step already.
+            BLOCKED.set(BLOCKED.get().or(Some(before)));
             registers[libc::REG_EFL as usize] |= TRAP_FLAG;
         }
         Err(error) => match exception_table::goes_on_at(instruction) {
@@ -347,6 +374,10 @@ extern "C" fn on_step(number: c_int, info: *mut libc::siginfo_t, context: *mut c
         (registers, libc::__errno_location())
     };
     registers[libc::REG_EFL as usize] &= !TRAP_FLAG;
+    if let Some(blocked) = BLOCKED.take() {
+        // SAFETY: as above.
+        unsafe { mask_of(interrupted).write(blocked) };
+    }
     // SAFETY: the thread's own.
     let before = unsafe { *errno };
     // SAFETY: the thread has just accessed the views, see `on_fault`.
