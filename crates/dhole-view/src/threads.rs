@@ -382,13 +382,15 @@ impl Beginning {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let beginning = Arc::clone(self);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("dhole-thread".into())
-            .stack_size(STACK)
-            .spawn(move || {
-                beginning.signals.apply();
-                beginning.run(next);
-            })
+            .stack_size(STACK);
+        let run = move || {
+            beginning.signals.apply();
+            beginning.run(next);
+        };
+        // Whichever thread begins it, it takes no signal before it knows its node.
+        SignalMask::of_runtime().during(|| thread.spawn(run))
     }
 
     /// What the worker is to run next, and begins the others beside it.
