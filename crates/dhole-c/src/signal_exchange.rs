@@ -12,6 +12,7 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use dhole::memory::sync;
 use dhole::memory::threads::{self, ThreadError};
 use dhole::{MAX_NODES, NodeId};
 use dhole_protocol::memory::sync::ThreadRefusal;
@@ -162,6 +163,8 @@ impl Forwarded {
         match sent.and_then(threads::join) {
             // The program is over there, and with it here.
             Ok(_) | Err(ThreadError::Sync(ThreadRefusal::NotBegun(_))) => {}
+            // So is the run: the signal may have ended the node. The program's threads hear of it.
+            Err(why) if why.has_failed_run() => end(),
             Err(why) => cannot(
                 &format!("sending signal {} to node {node}", self.signal),
                 &why,
@@ -209,6 +212,9 @@ fn take(forwarded: Forwarded) {
     }
 }
 
+/// How long the thread sleeps at most, before it looks whether the run has failed.
+const LOOKS_MS: c_int = 200;
+
 /// By what the thread sleeps: until the system queues a signal, or it is woken.
 struct Descriptors {
     epoll: c_int,
@@ -243,7 +249,7 @@ impl Descriptors {
     fn sleep(&self) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 2];
         // SAFETY: so many events have room there.
-        unsafe { libc::epoll_wait(self.epoll, events.as_mut_ptr(), 2, -1) };
+        unsafe { libc::epoll_wait(self.epoll, events.as_mut_ptr(), 2, LOOKS_MS) };
     }
 }
 
@@ -258,7 +264,7 @@ fn run() {
         }
     };
     let mut said = None;
-    while !ENDS_NOW.load(Ordering::SeqCst) {
+    while !ENDS_NOW.load(Ordering::SeqCst) && sync::pause().is_ok() {
         while exchange(&mut said) {}
         if !ENDS_NOW.load(Ordering::SeqCst) {
             descriptors.sleep();
