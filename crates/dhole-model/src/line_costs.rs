@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallSite, NodeId};
+use crate::{CallSite, NodeId, Phase};
 
 /// What a worker waited for at a line of the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ pub enum WaitCause {
     Object,
     /// Elements of an array that were not here.
     Elements,
+    /// That the protocol lets the node write an object that is here.
+    ToWrite,
     /// A lock, a read-write lock, a semaphore or a condition; or, at a release, that the homes have
     /// what was written.
     Lock,
@@ -37,9 +39,10 @@ pub enum WaitCause {
 
 impl WaitCause {
     /// All of them.
-    pub const ALL: [WaitCause; 11] = [
+    pub const ALL: [WaitCause; 12] = [
         WaitCause::Object,
         WaitCause::Elements,
+        WaitCause::ToWrite,
         WaitCause::Lock,
         WaitCause::Barrier,
         WaitCause::Once,
@@ -51,25 +54,35 @@ impl WaitCause {
         WaitCause::Ids,
     ];
 
-    /// What it is called in a report: misses of objects and of elements are both `miss`, a
-    /// `once` is a `barrier`, and a wait for ids is a wait for an `operation`.
-    pub fn name(self) -> &'static str {
+    /// The phase that the wait is.
+    pub const fn phase(self) -> Phase {
         match self {
-            WaitCause::Object | WaitCause::Elements => "miss",
-            WaitCause::Lock => "lock",
-            WaitCause::Barrier | WaitCause::Once => "barrier",
+            WaitCause::Object | WaitCause::Elements | WaitCause::ToWrite => Phase::Miss,
+            WaitCause::Lock => Phase::Lock,
+            WaitCause::Barrier | WaitCause::Once => Phase::Barrier,
             WaitCause::Read
             | WaitCause::Write
             | WaitCause::Guard
             | WaitCause::Pending
             | WaitCause::Operation
-            | WaitCause::Ids => "operation",
+            | WaitCause::Ids => Phase::Operation,
+        }
+    }
+
+    /// What it is called in a report, by its phase: misses of objects and of elements, and waits
+    /// to write, are all `miss`, a `once` is a `barrier`, and a wait for ids is an `operation`.
+    pub fn name(self) -> &'static str {
+        match self.phase() {
+            Phase::Miss | Phase::OneSided => "miss",
+            Phase::Lock => "lock",
+            Phase::Barrier => "barrier",
+            Phase::Operation | Phase::Computing => "operation",
         }
     }
 
     /// Whether an access caused it.
-    pub fn is_miss(self) -> bool {
-        matches!(self, WaitCause::Object | WaitCause::Elements)
+    pub const fn is_miss(self) -> bool {
+        matches!(self.phase(), Phase::Miss)
     }
 }
 

@@ -73,7 +73,7 @@ impl<'id> Access<'id> for Worker<'id> {
                 }
             };
             if call.split().1.protocol.waits_to_write(oid) {
-                link.awaits(Awaited::object(miss, true));
+                link.awaits(Awaited::to_write(miss));
                 link.and_wait(call, event)?;
                 let heap = call.split().0;
                 return match heap.is_writable(oid) {

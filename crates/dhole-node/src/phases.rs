@@ -2,17 +2,7 @@
 
 use std::cell::Cell;
 
-use dhole_model::{Phase, PhaseTimes, WaitCause};
-
-/// The phase to which a wait belongs.
-pub(crate) fn phase_of(cause: WaitCause) -> Phase {
-    match cause.name() {
-        "miss" => Phase::Miss,
-        "lock" => Phase::Lock,
-        "barrier" => Phase::Barrier,
-        _ => Phase::Operation,
-    }
-}
+use dhole_model::{Phase, PhaseTimes};
 
 /// The phases of one node. Whichever of its processes has the turn is the worker whose phase it is.
 ///

@@ -9,7 +9,7 @@ use dhole_model::{CallSite, LineCost, LineCosts, NodeId, Oid, Phase, Uneven, Wai
 use dhole_protocol::Event;
 use rustc_hash::FxHashMap;
 
-use crate::phases::{SampledReads, phase_of};
+use crate::phases::SampledReads;
 
 /// What a worker waits for next.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,14 @@ impl Awaited {
         }
     }
 
+    /// An object that is here, and that its protocol is to let the node write.
+    pub fn to_write(miss: &Miss) -> Awaited {
+        Awaited {
+            cause: WaitCause::ToWrite,
+            ..Awaited::object(miss, true)
+        }
+    }
+
     /// An object that is missed, and is to be written or read.
     pub fn object(miss: &Miss, to_write: bool) -> Awaited {
         Awaited {
@@ -82,6 +90,8 @@ impl Awaited {
             // A part of what follows, or what an operation comes to.
             Event::Flush | Event::Learn(_) | Event::Await { .. } => return None,
             Event::Pages(_) if self.cause.is_miss() => return None,
+            Event::WriteFault { .. } if self.cause.is_miss() => return None,
+            Event::WriteFault { .. } | Event::Touch { .. } => WaitCause::ToWrite,
             Event::Pages(_) => WaitCause::Object,
             Event::Acquire { .. }
             | Event::Release { .. }
@@ -97,14 +107,24 @@ impl Awaited {
             | Event::SwitchArray { .. }
             | Event::Finish => WaitCause::Barrier,
             Event::AskIds { .. } => WaitCause::Ids,
-            _ => WaitCause::Operation,
+            // No worker waits for what comes of these.
+            Event::Allocated { .. }
+            | Event::Unwritten(_)
+            | Event::WrittenAt(_)
+            | Event::Free { .. }
+            | Event::EndInterval
+            | Event::Switched { .. }
+            | Event::Serve
+            | Event::Deliver { .. }
+            | Event::DeliverAgain { .. }
+            | Event::WaitedLong => WaitCause::Operation,
         };
         Some(Awaited::by(cause))
     }
 
     /// The phase of the wait.
     pub fn phase(self) -> Phase {
-        phase_of(self.cause)
+        self.cause.phase()
     }
 
     /// Whether all nodes come to where it is waited for.

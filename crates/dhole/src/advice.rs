@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use dhole_model::{CallSite, LineCost, TypeCounters, WaitCause, WaitCost};
+use dhole_model::{CallSite, LineCost, Phase, TypeCounters, WaitCause, WaitCost};
 
 use crate::Report;
 use crate::words::{Count, Counted, Took, ns, short};
@@ -48,6 +48,11 @@ impl Report {
             WaitCause::Elements => format!(
                 "{rounds} for elements of an array of `{kind}`{at}: {}",
                 self.again(line).unwrap_or_else(|| self.longer(line))
+            ),
+            WaitCause::ToWrite => format!(
+                "{of_each} to write `{kind}`, of which other nodes may have copies{at}: let the \
+                 node write it that wrote it last, or give each node an object of its own and add \
+                 them up at the end"
             ),
             WaitCause::Lock => format!(
                 "{of_each} for a lock{at}: hold it for less, take one for each part of the data, \
@@ -199,6 +204,9 @@ pub(crate) fn why(line: &LineCost, shared: bool) -> String {
             format!("{waits} for {objects} of `{kind}` from other nodes")
         }
         WaitCause::Elements => format!("{waits} for elements of an array of `{kind}`"),
+        WaitCause::ToWrite => {
+            format!("{waits} to write `{kind}`, of which other nodes may have copies")
+        }
         WaitCause::Lock => format!("{waits} for a lock that other nodes held"),
         WaitCause::Barrier if shared => {
             format!("{waits} for the other nodes, which shared their processors")
@@ -264,8 +272,8 @@ fn why_once(line: &LineCost) -> String {
 
 /// The type, or the operation, that a line waited for.
 fn kind(line: &LineCost) -> String {
-    match line.cause.name() {
-        "operation" => line.type_name.clone(),
+    match line.cause.phase() {
+        Phase::Operation => line.type_name.clone(),
         _ => short(&line.type_name),
     }
 }

@@ -416,3 +416,33 @@ fn a_screen_has_what_the_program_knows_and_leaves_out_what_it_does_not() {
     assert_eq!(lines[2], time);
     assert_eq!(lines.last(), Some(&"  more      --json"));
 }
+
+#[test]
+fn a_wait_to_write_an_object_that_is_here_is_advised_as_one() {
+    let directory: Coherence = "directory".parse().expect("dhole brings it");
+    let config = Config::nodes(2).coherence(directory);
+    let run = config.simulate(Settings::fixed_cost(2), |w| {
+        let number = w.once(|w| Ok(w.alloc(0_u64)))?;
+        for round in 0..6 {
+            assert_eq!(*number.get(w), round);
+            w.barrier()?;
+            if w.node() == NodeId((round % 2) as u16) {
+                *number.get_mut(w) += 1; // asks to write
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let report = run.expect("a run").report;
+    let line = cost(&report, "asks to write");
+    assert_eq!(
+        (line.cause, line.cause.phase()),
+        (WaitCause::ToWrite, Phase::Miss)
+    );
+    let said = report.advice(&line);
+    assert!(
+        said.contains("to write `u64`, of which other nodes may have copies"),
+        "{said}"
+    );
+    assert_eq!(report.costs.total_of("operation").waits, 0);
+}
