@@ -184,7 +184,8 @@ impl Report {
             (Some(alone), None) => screen.sequential(alone),
             (None, _) => screen,
         };
-        let screen = match self.result.get("picture").and_then(Value::as_str) {
+        let file = |name| self.result.get(name).and_then(Value::as_str);
+        let screen = match file("picture").or_else(|| file("output")) {
             Some(picture) => screen.picture(picture),
             None => screen,
         };

@@ -23,6 +23,10 @@ pub struct Program<P, R> {
     pub shared: fn(&mut Worker<'_>, &P, &mut Steps) -> Result<R>,
     /// The difference between the results of the two versions, if there is one.
     pub differ: fn(&R, &R) -> Option<String>,
+    /// What it solves, in a few words: `shortest paths of 256 vertices`.
+    pub title: fn(&P) -> String,
+    /// What it found, in a few words.
+    pub found: fn(&P, &R) -> String,
     /// The result as it is printed.
     pub result: fn(&P, &R) -> Value,
     /// Writes the result where the problem says; on node 0 alone, or the first node that is left.
@@ -131,6 +135,7 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
         let alone =
             alone.map(|(_, seconds, units)| sequential_seconds(&run.report, seconds, units));
         let report = Report::new(self.name, &run.report, took, alone, &result);
-        Ok(report.alone_had(had))
+        let (title, words) = ((self.title)(problem), (self.found)(problem, &found));
+        Ok(report.alone_had(had).titled(title).found(words))
     }
 }

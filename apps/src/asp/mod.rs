@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::program::Losses;
+use crate::report::count;
 use crate::solve::Program;
 
 /// The result of a run: the digest of the matrix.
@@ -47,6 +48,17 @@ pub const PROGRAM: Program<Graph, Found> = Program {
     sequential: sequential::solve,
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),
+    title: |graph| {
+        let (vertices, arcs) = (count(graph.vertices), count(graph.arcs.len()));
+        format!("shortest paths between {vertices} vertices over {arcs} arcs")
+    },
+    found: |_, found| {
+        let Found { checksum, pairs } = found;
+        format!(
+            "{} pairs have a path; checksum {checksum:016x}",
+            count(*pairs as usize)
+        )
+    },
     result,
     keep: |_, _| Ok(()),
 };

@@ -16,6 +16,7 @@ pub use shared::solve_with;
 use serde_json::{Value, json};
 
 use crate::program::Losses;
+use crate::report::count;
 use crate::solve::Program;
 
 /// The result of a run.
@@ -37,6 +38,15 @@ pub const PROGRAM: Program<Position, Found> = Program {
     sequential: sequential::solve,
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),
+    title: |position| format!("15-puzzle {position}"),
+    found: |_, found| {
+        let (solutions, looked_at) = (
+            count(found.solutions as usize),
+            count(found.nodes_expanded as usize),
+        );
+        let moves = found.moves;
+        format!("{moves} moves, in {solutions} ways; {looked_at} positions looked at")
+    },
     result,
     keep: |_, _| Ok(()),
 };

@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use crate::program::Losses;
 use crate::random::SplitMix;
 use crate::raw::{self, Cut};
+use crate::report::count;
 use crate::solve::Program;
 
 /// What is to be ranked.
@@ -191,6 +192,22 @@ pub const PROGRAM: Program<Problem, Found> = Program {
     sequential: sequential::solve,
     shared: memory::solve,
     differ,
+    title: |problem| {
+        let [keys, values] = [problem.keys, problem.values].map(count);
+        let class = problem
+            .class
+            .map(|class| format!(", class {}", class.name()));
+        let class = class.unwrap_or_default();
+        let rankings = problem.rankings;
+        format!("{keys} keys of {values} values{class}, ranked {rankings} times")
+    },
+    found: |_, found| {
+        let ranks = format!("ranks {:016x}", found.ranks);
+        match found.verifications {
+            Some((right, all)) => format!("{right} of {all} of NAS's verifications right; {ranks}"),
+            None => ranks,
+        }
+    },
     result,
     keep: |_, _| Ok(()),
 };

@@ -141,6 +141,16 @@ pub const PROGRAM: Program<Problem, Found> = Program {
     sequential: sequential::solve,
     shared: memory::solve,
     differ,
+    title: |problem| {
+        let Problem { size, block, .. } = problem;
+        format!("LU factors of a matrix of {size} x {size}, in blocks of {block} x {block}")
+    },
+    found: |_, found| {
+        let Found {
+            digest, residual, ..
+        } = found;
+        format!("a solution by the factors is off by {residual:.0e}; digest {digest:016x}")
+    },
     result,
     keep: |problem, found| match found.residual <= problem.rounding() {
         true => Ok(()),

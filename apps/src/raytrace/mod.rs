@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::digest::Digest;
 use crate::picture::Picture;
 use crate::program::Losses;
+use crate::report::count;
 use crate::solve::Program;
 
 /// The scene, and the file of the picture.
@@ -41,6 +42,15 @@ pub struct Found {
     pub rays: u64,
 }
 
+impl Found {
+    /// Tells the picture from others.
+    fn checksum(&self) -> u64 {
+        let mut checksum = Digest::default();
+        checksum.add(self.picture.pixels());
+        checksum.value()
+    }
+}
+
 /// The program.
 pub const PROGRAM: Program<Problem, Found> = Program {
     name: "raytrace",
@@ -48,18 +58,24 @@ pub const PROGRAM: Program<Problem, Found> = Program {
     sequential: sequential::solve,
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| "the pictures differ".to_owned()),
+    title: |problem| {
+        let (width, height) = problem.size;
+        format!("ray-traced picture of {width} x {height} pixels")
+    },
+    found: |_, found| {
+        let rays = count(found.rays as usize);
+        format!("{rays} rays traced; checksum {:016x}", found.checksum())
+    },
     result,
     keep,
 };
 
 fn result(problem: &Problem, found: &Found) -> Value {
-    let mut checksum = Digest::default();
-    checksum.add(found.picture.pixels());
     let mut result = json!({
         "width": problem.size.0,
         "height": problem.size.1,
         "rays": found.rays,
-        "checksum": format!("{:016x}", checksum.value()),
+        "checksum": format!("{:016x}", found.checksum()),
     });
     if let Some(output) = &problem.output {
         result["output"] = json!(output.display().to_string());

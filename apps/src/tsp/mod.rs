@@ -33,6 +33,7 @@ use serde_json::{Value, json};
 use crate::program::Losses;
 use crate::random::SplitMix;
 use crate::raw::Granularity;
+use crate::report::count;
 use crate::solve::Program;
 
 /// How it is found what the rest of a tour takes at least.
@@ -138,6 +139,17 @@ pub const PROGRAM: Program<Problem, Found> = Program {
         Some(_) => Err("--share memory: only Linux on x86-64 has raw memory".into()),
     },
     differ,
+    title: |problem| {
+        let Instance { name, .. } = &problem.instance;
+        format!("tour of {name}, {} cities", problem.instance.cities())
+    },
+    found: |_, found| {
+        let length = count(found.tour.length as usize);
+        match found.stopped {
+            true => format!("the shortest so far is {length} long"),
+            false => format!("the shortest is {length} long"),
+        }
+    },
     result,
     keep: |_, _| Ok(()),
 };

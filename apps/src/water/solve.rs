@@ -9,7 +9,7 @@ use super::problem::{Problem, System};
 use crate::cluster::Cluster;
 use crate::options::Common;
 use crate::progress::Progress;
-use crate::report::{self, Report, sequential_seconds, verified};
+use crate::report::{self, Report, count, sequential_seconds, steps, verified};
 
 /// The largest difference from the sequential program that comes of rounding: the nodes add forces
 /// up in another order.
@@ -71,9 +71,14 @@ impl Program {
         let alone = alone
             .as_ref()
             .map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
-        let steps = run.value.steps;
-        let report = Report::new(self.name, &run.report, steps, alone, &result);
-        Ok(report.alone_had(had))
+        let took = run.value.steps;
+        let report = Report::new(self.name, &run.report, took, alone, &result);
+        let (molecules, steps) = (count(problem.molecules), steps(problem.steps));
+        let title = format!("water of {molecules} molecules, {steps}");
+        let Outcome { start, end, .. } = &run.value;
+        let drift = (end.total() - start.total()) * thermal_per_atom(problem.molecules);
+        let found = format!("energy drift {:.0e} kT an atom", drift.abs());
+        Ok(report.alone_had(had).titled(title).found(found))
     }
 }
 

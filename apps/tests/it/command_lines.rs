@@ -339,6 +339,107 @@ fn without_json_a_screen_is_printed_and_with_counters_the_table() {
     );
 }
 
+/// The screen of a program that compares its result with the sequential program's.
+fn screen(program: &str, args: &str) -> Vec<String> {
+    let output = run(program, &format!("{args} --nodes 2 --verify"));
+    assert!(output.status.success(), "{output:?}");
+    let screen = String::from_utf8(output.stdout).unwrap();
+    screen.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_program_says_what_it_solved_and_found_and_how_long_that_takes_alone() {
+    let asp = env!("CARGO_BIN_EXE_asp");
+    let ida = env!("CARGO_BIN_EXE_ida");
+    let raytrace = env!("CARGO_BIN_EXE_raytrace");
+    for (program, args, title, found) in [
+        (
+            SOR,
+            "--rows 16 --columns 16 --steps 2",
+            "grid of 16 x 16 points, 2 steps",
+            "digest ",
+        ),
+        (
+            NSQUARED,
+            "--molecules 27 --steps 1",
+            "water of 27 molecules, 1 step",
+            "energy drift ",
+        ),
+        (
+            SPATIAL,
+            "--molecules 64 --steps 1",
+            "water of 64 molecules, 1 step",
+            "energy drift ",
+        ),
+        (
+            TSP,
+            "--cities 7",
+            "tour of random-7, 7 cities",
+            "the shortest is ",
+        ),
+        (
+            asp,
+            "--vertices 40",
+            "shortest paths between 40 vertices over ",
+            " pairs have a path; ",
+        ),
+        (
+            ida,
+            "--position 1,2,0,3,4,5,6,7,8,9,10,11,12,13,14,15",
+            "15-puzzle ",
+            " moves, in ",
+        ),
+    ] {
+        has_its_screen(program, args, title, found);
+    }
+    let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/spheres.scene");
+    let args = format!("--input {scene} --width 16 --height 12");
+    let title = "ray-traced picture of 16 x 12 pixels";
+    has_its_screen(raytrace, &args, title, " rays traced; ");
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn so_does_every_program_over_raw_memory() {
+    let (is, lu) = (env!("CARGO_BIN_EXE_is"), env!("CARGO_BIN_EXE_lu"));
+    let grid = "--rows 16 --columns 16 --steps 2 --share memory";
+    for (program, args, title, found) in [
+        (SOR, grid, "grid of 16 x 16 points, 2 steps", "digest "),
+        (
+            is,
+            "--keys-log2 12 --values-log2 6 --rankings 3",
+            "4,096 keys of 64 values, ranked 3 times",
+            "ranks ",
+        ),
+        (
+            lu,
+            "--size 32 --block 8",
+            "LU factors of a matrix of 32 x 32, in blocks of 8 x 8",
+            "digest ",
+        ),
+    ] {
+        has_its_screen(program, args, title, found);
+    }
+}
+
+#[track_caller]
+fn has_its_screen(program: &str, args: &str, title: &str, found: &str) {
+    let lines = screen(program, args);
+    let shown = lines.join("\n");
+    assert!(lines[0].starts_with(title), "{title}: {shown}");
+    assert!(lines[0].ends_with(", 2 nodes (threads)"), "{shown}");
+    let result = "  result    equal to the sequential program's";
+    assert!(
+        lines[1].starts_with(result) && lines[1].contains(found),
+        "{found}: {shown}"
+    );
+    let time = "  time      ";
+    assert!(
+        lines[2].starts_with(time) && lines[2].contains("; sequential "),
+        "{shown}"
+    );
+}
+
 #[test]
 fn the_costs_are_told_behind_the_result_where_they_are_asked_for() {
     let output = run(
