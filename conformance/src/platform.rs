@@ -1,6 +1,7 @@
 //! The machines on which the checks run.
 
 use std::net::{TcpListener, TcpStream};
+use std::ops::Deref;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -255,8 +256,8 @@ impl<P: Platform> Platform for Tampered<P> {
     }
 }
 
-struct TamperedMachine {
-    on: Box<dyn Machine>,
+struct TamperedMachine<M> {
+    on: M,
     by: TamperedBy,
 }
 
@@ -268,22 +269,23 @@ enum TamperedBy {
         one_in: u64,
         random: Mutex<Xoshiro256PlusPlus>,
     },
-    /// A message of this kind wakes no worker.
-    Sleep(MessageKind),
+    /// A message of this kind wakes no worker, of this node where one is named.
+    Sleep(MessageKind, Option<NodeId>),
 }
 
 /// Takes a node's messages before it does.
 struct Tamperer<'a> {
     node: &'a dyn Receiver<Message>,
-    machine: &'a TamperedMachine,
+    by: &'a TamperedBy,
 }
 
 impl Receiver<Message> for Tamperer<'_> {
     fn deliver(&self, mut envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let addressee = envelope.to;
-        let fate = match &self.machine.by {
-            TamperedBy::Sleep(kind) => {
-                let wakes = envelope.body.kind() != *kind;
+        let fate = match self.by {
+            TamperedBy::Sleep(kind, node) => {
+                let is_meant = node.is_none_or(|node| node == addressee);
+                let wakes = !is_meant || envelope.body.kind() != *kind;
                 let wake = self.node.deliver(envelope, out);
                 return if wakes { wake } else { Wake::No };
             }
@@ -332,13 +334,16 @@ fn tamper(
     }
 }
 
-impl TamperedMachine {
+/// A worker that is never woken need not be waited for long.
+const OWED_IN_VAIN: Duration = Duration::from_millis(200);
+
+impl<M> TamperedMachine<M> {
     fn tampered<R>(&self, all: &Receivers<'_>, f: impl FnOnce(&Receivers<'_>) -> R) -> R {
         let tamperers: Vec<Tamperer<'_>> = all
             .iter()
             .map(|node| Tamperer {
                 node: *node,
-                machine: self,
+                by: &self.by,
             })
             .collect();
         let receivers: Vec<&dyn Receiver<Message>> =
@@ -347,7 +352,7 @@ impl TamperedMachine {
     }
 }
 
-impl Machine for TamperedMachine {
+impl<M: Deref<Target: Machine> + Sync> Machine for TamperedMachine<M> {
     fn name(&self) -> &'static str {
         self.on.name()
     }
@@ -378,6 +383,29 @@ impl Machine for TamperedMachine {
 
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         self.on.wait(node, at_most)
+    }
+
+    fn owed_for(&self) -> Duration {
+        match self.by {
+            TamperedBy::Sleep(..) => OWED_IN_VAIN,
+            TamperedBy::Bug { .. } => self.on.owed_for(),
+        }
+    }
+
+    fn has_threads(&self) -> bool {
+        self.on.has_threads()
+    }
+
+    fn moves_worker(&self) -> bool {
+        self.on.moves_worker()
+    }
+
+    fn help(&self, receivers: &Receivers<'_>, node: NodeId, done: &dyn Fn() -> bool) -> bool {
+        self.tampered(receivers, |receivers| self.on.help(receivers, node, done))
+    }
+
+    fn wake_worker(&self, node: NodeId) {
+        self.on.wake_worker(node);
     }
 
     fn look(&self, receivers: &Receivers<'_>, node: NodeId) -> bool {
@@ -431,7 +459,7 @@ impl Machine for TamperedMachine {
     }
 }
 
-/// Another platform, whose machine is not told to wake a worker when a message of one kind has
+/// Another platform, whose machines are not told to wake a worker when a message of one kind has
 /// ended its wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwoken<P> {
@@ -439,6 +467,14 @@ pub struct Unwoken<P> {
     pub on: P,
     /// The kind of messages.
     pub kind: MessageKind,
+    /// The node that is not woken; all where none is named.
+    pub node: Option<NodeId>,
+}
+
+impl<P> Unwoken<P> {
+    fn by(&self) -> TamperedBy {
+        TamperedBy::Sleep(self.kind, self.node)
+    }
 }
 
 impl<P: Platform> Platform for Unwoken<P> {
@@ -449,8 +485,17 @@ impl<P: Platform> Platform for Unwoken<P> {
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
         Box::new(TamperedMachine {
             on: self.on.machine(nodes, seed),
-            by: TamperedBy::Sleep(self.kind),
+            by: self.by(),
         })
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        let machines = self.on.machines(nodes, seed).into_iter();
+        let unwoken = machines.map(|on| {
+            let by = self.by();
+            Box::new(TamperedMachine { on, by }) as _
+        });
+        unwoken.collect()
     }
 
     fn settings(&self, nodes: usize) -> Settings {

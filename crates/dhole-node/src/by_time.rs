@@ -1,8 +1,6 @@
 //! Waits that end by chance: because a timer or a probe came, and not what was waited for
 //! ([`Counters::waits_ended_by_time`](dhole_model::Counters::waits_ended_by_time)).
 
-use std::time::Duration;
-
 use dhole_heap::MonitorCall;
 use dhole_model::{Counters, NodeId};
 use dhole_protocol::{Event, is_built_in};
@@ -11,13 +9,10 @@ use crate::machine::{Machine, Receivers, Woken};
 use crate::node::State;
 use crate::worker::{Failure, Link};
 
-/// A wake that the machine owes comes in this time, however busy the system is.
-pub(crate) const OWED_FOR: Duration = Duration::from_secs(10);
-
 /// Whether the wake comes that the machine owes the worker of a node: it is on its way then, and
 /// the time of the wait was over just before.
 pub(crate) fn is_woken(machine: &dyn Machine, receivers: &Receivers<'_>, node: NodeId) -> bool {
-    machine.wait_polling(receivers, node, OWED_FOR) == Woken::ByWake
+    machine.wait_polling(receivers, node, machine.owed_for()) == Woken::ByWake
 }
 
 impl State {

@@ -114,6 +114,11 @@ pub trait Machine: Sync {
     /// caller holds no lock.
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken;
 
+    /// In what time a wake comes that the machine owes a worker, however busy the system is.
+    fn owed_for(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
     /// As [`wait`](Machine::wait), on a machine on which the worker that waits takes the messages
     /// that come meanwhile: the node that waits, polls.
     fn wait_polling(&self, _receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {

@@ -19,7 +19,10 @@ use crate::domain::Domain;
 use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 
 /// The parts of one node, and their hosts.
-pub trait NodeParts: Any + Send + Sync {
+pub trait NodeParts: Send + Sync {
+    /// The parts as what they are.
+    fn as_any(&self) -> &dyn Any;
+
     /// Where this node's memory could lie, of the places that all nodes try in the same order: an
     /// empty word for one that it can have, or else what is in the way. Empty where the nodes need
     /// not agree on a place.

@@ -8,7 +8,7 @@ use dhole_model::{Counters, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Receiver, Wake};
 use dhole_protocol::{AbortReason, Frame, Message};
 
-use crate::by_time::{OWED_FOR, is_woken};
+use crate::by_time::is_woken;
 use crate::describe::how;
 use crate::ended::Ended;
 use crate::machine::{Machine, Receivers, Woken};
@@ -313,7 +313,7 @@ impl PartsLink for NodeLink<'_> {
             let stepped = self.take_step(step, false, &mut faulted);
             let Stepped::Waits(at_most) = stepped else {
                 if let (Stepped::Over, Some(before)) = (stepped, late) {
-                    self.found_late(waiter.sleep(before, OWED_FOR));
+                    self.found_late(waiter.sleep(before, self.machine.owed_for()));
                 }
                 if waited || faulted != [false; 2] {
                     self.counts(began_ns, faulted);

@@ -291,8 +291,7 @@ impl NodeMemory {
 
     /// The memory of a node, if its parts are one.
     pub fn of(parts: &dyn NodeParts) -> Option<&Memory> {
-        let parts: &dyn Any = parts;
-        let node = parts.downcast_ref::<NodeMemory>()?;
+        let node = parts.as_any().downcast_ref::<NodeMemory>()?;
         Some(&node.memory)
     }
 }
@@ -305,6 +304,10 @@ impl PartsMaker for MemorySettings {
 }
 
 impl NodeParts for NodeMemory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn places(&self) -> &[String] {
         &self.obstacles
     }
