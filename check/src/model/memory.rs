@@ -547,7 +547,7 @@ impl MemoryModel {
 }
 
 impl Scene for MemoryModel {
-    type Part = Millipage;
+    type Message = MemoryMessage;
     type Node = Node;
     type Holds = Option<u8>;
     type Ghosts = Ghosts;

@@ -336,7 +336,7 @@ impl ThreadModel {
 }
 
 impl Scene for ThreadModel {
-    type Part = ThreadSync;
+    type Message = ThreadMessage;
     type Node = Node;
     type Holds = ();
     type Ghosts = Ghosts;

@@ -1,14 +1,13 @@
-//! Models of parts: every run of a small program over the machines of a part on several nodes, with
-//! messages that arrive in any order. What parts have in common is here: nodes, messages on their
-//! way, hashes, and how all steps are taken. A part's model brings its ghosts, properties and
-//! planted bugs.
+//! Models of machines that talk by messages: every run of a small program on several nodes, with
+//! messages that arrive in any order. What these models have in common is here: nodes, messages on
+//! their way, hashes, and how all steps are taken. A model brings its ghosts, properties and planted
+//! bugs.
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 
 use dhole_model::NodeId;
-use dhole_protocol::part::NodePart;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::Sealed;
@@ -22,10 +21,22 @@ pub trait Finding: Copy + PartialEq + Eq + Hash + Debug + Send + Sync + 'static 
     fn property(self) -> &'static str;
 }
 
-/// A model of a part.
+/// Where no run has to show anything.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NoSight {}
+
+impl Finding for NoSight {
+    const ALL: &'static [NoSight] = &[];
+
+    fn property(self) -> &'static str {
+        match self {}
+    }
+}
+
+/// A model of machines.
 pub(super) trait Scene: Clone + Send + Sync + 'static {
-    /// The part.
-    type Part: NodePart<Message: Send + Sync>;
+    /// What nodes say to each other.
+    type Message: Clone + PartialEq + Hash + Debug + Send + Sync;
     /// A node: its machine, and what the model knows beside that.
     type Node: Clone + PartialEq + Hash + Debug + Send + Sync;
     /// What comes with a message, as far as the model knows it.
@@ -73,8 +84,7 @@ pub(super) struct Parcel<M, H> {
     pub holds: H,
 }
 
-pub(super) type ParcelOf<S> =
-    Parcel<<<S as Scene>::Part as NodePart>::Message, <S as Scene>::Holds>;
+pub(super) type ParcelOf<S> = Parcel<<S as Scene>::Message, <S as Scene>::Holds>;
 
 /// Everything about one moment of a run.
 #[derive(Clone, PartialEq, Hash)]
@@ -134,6 +144,11 @@ impl<S: Scene> Step<'_, S> {
         let before = |other: &Sealed<ParcelOf<S>>| other.fingerprint() < parcel.fingerprint();
         let place = self.moment.parcels.partition_point(before);
         self.moment.parcels.insert(place, parcel);
+    }
+
+    /// Messages are lost, on their way.
+    pub fn lose(&mut self, lost: impl Fn(&ParcelOf<S>) -> bool) {
+        self.moment.parcels.retain(|parcel| !lost(parcel));
     }
 
     /// Changes a node.

@@ -1,7 +1,7 @@
 //! Takes every step, and says what was found and seen.
 
 use dhole_model::NodeId;
-use dhole_protocol::memory::{MemoryKind, Millipage, Permission};
+use dhole_protocol::memory::{MemoryKind, MemoryMessage, Permission};
 use dhole_protocol::part::NodePart as _;
 
 use super::super::minipages::Happening;
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl Scene for ReleaseModel {
-    type Part = Millipage;
+    type Message = MemoryMessage;
     type Node = Node;
     type Holds = Words;
     type Ghosts = Ghosts;
