@@ -1,7 +1,7 @@
 //! Models of machines that talk by messages: every run of a small program on several nodes, with
 //! messages that arrive in any order. What these models have in common is here: nodes, messages on
-//! their way, hashes, and how all steps are taken. A model brings its ghosts, properties and planted
-//! bugs.
+//! their way, hashes, and how all steps are taken. A model brings its ghosts, properties and
+//! planted bugs.
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;

@@ -2,6 +2,7 @@
 //! threads that fault.
 
 mod allocate;
+mod deliver;
 mod effects;
 mod fetch;
 mod hold;
@@ -25,8 +26,7 @@ use dhole_part::{Live, NodePart as _, PartEffects as _};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::{ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{
-    Accessed, MINIPAGE_PAGE, MOST_WORDS, MemoryKind, MemoryMessage, MemoryOperation, Millipage,
-    RequestState,
+    Accessed, MINIPAGE_PAGE, MemoryMessage, MemoryOperation, Millipage, RequestState,
 };
 use dhole_space::{Catcher, CatcherKind};
 use dhole_wire::Wire as _;
@@ -407,36 +407,6 @@ impl NodeParts for NodeMemory {
 }
 
 impl Memory {
-    /// Takes a message about a minipage.
-    fn deliver(
-        &self,
-        from: NodeId,
-        message: MemoryMessage,
-        payload: &[u8],
-        out: &mut PartsOutbox<'_>,
-    ) -> Result<(), ProtocolError> {
-        let mut inside = self.lock();
-        let mut effects = self.effects(payload, out);
-        effects.host.from = from;
-        let machine = &mut inside.machine;
-        // Before the step, which may pass the words on. There are no more than there may be.
-        let allocates = message.operation.allocates();
-        let words = 1..=MOST_WORDS as usize;
-        if message.has_words() && !allocates && words.contains(&payload.len()) {
-            let mut sites = self.sites();
-            let address = message.address;
-            let manages = machine.manager_of(address) == Some(self.node);
-            match message.kind {
-                MemoryKind::Gone => sites.heard(address, payload),
-                _ if manages => sites.asked_to_free(address, payload),
-                _ => sites.member_frees(from, address, payload),
-            }
-        }
-        let taken = machine.deliver(from, message, payload.len(), &mut effects);
-        taken.map_err(|what| ProtocolError::BadMessage { from, what })?;
-        effects.host.failed.map_or(Ok(()), Err)
-    }
-
     /// Threads that were started on this node, and did not begin, never will: a thread that waits
     /// for the end of one hears that.
     pub fn ends_starts(&self) {
