@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 
 use libc::FILE;
 
+use crate::deferred::Inside;
 use crate::failure::set_errno;
 use crate::heap::is_shared;
 
@@ -15,6 +16,7 @@ struct Bounced(Vec<u8>);
 impl Bounced {
     /// Room for so many bytes; `None`, with `errno`, where there is none.
     fn room(bytes: usize) -> Option<Bounced> {
+        let _inside = Inside::enter();
         let mut room = Vec::new();
         if room.try_reserve_exact(bytes).is_err() {
             set_errno(libc::ENOMEM);
@@ -43,6 +45,13 @@ impl Bounced {
         let bytes = bytes.min(self.0.len());
         // SAFETY: the caller's; there are so many here.
         unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr(), to.cast(), bytes) };
+    }
+}
+
+impl Drop for Bounced {
+    fn drop(&mut self) {
+        let _inside = Inside::enter();
+        drop(std::mem::take(&mut self.0));
     }
 }
 

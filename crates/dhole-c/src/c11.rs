@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use crate::deferred::Inside;
 use crate::posix;
 use crate::thread::{self, Entry};
 use crate::{calls, site, threads, timed};
@@ -29,6 +30,7 @@ pub unsafe extern "C" fn dh_thrd_create(
     entry: Option<Entry>,
     argument: *mut c_void,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's, here and below as of the function in the C library.
     of_posix(unsafe { posix::dh_pthread_create(into, std::ptr::null(), entry, argument) })
 }
@@ -36,6 +38,7 @@ pub unsafe extern "C" fn dh_thrd_create(
 /// `thrd_join`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_thrd_join_from(thread: u64, value: *mut c_int, caller: usize) -> c_int {
+    let _inside = Inside::enter();
     let mut returned = std::ptr::null_mut();
     // SAFETY: the pointer is this function's own; the other is the caller's.
     unsafe {
@@ -58,6 +61,7 @@ pub extern "C-unwind" fn dh_thrd_exit(value: c_int) -> ! {
 /// `mtx_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_mtx_lock_from(mutex: *mut c_void, caller: usize) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     of_posix(unsafe { posix::lock(mutex, caller) })
 }
@@ -65,6 +69,7 @@ pub unsafe extern "C" fn dh_mtx_lock_from(mutex: *mut c_void, caller: usize) -> 
 /// `mtx_trylock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_mtx_trylock(mutex: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     of_posix(unsafe { posix::dh_pthread_mutex_trylock(mutex) })
 }
@@ -75,6 +80,7 @@ pub unsafe extern "C" fn dh_mtx_timedlock(
     mutex: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     of_posix(unsafe { timed::dh_pthread_mutex_timedlock(mutex, time) })
 }
@@ -82,6 +88,7 @@ pub unsafe extern "C" fn dh_mtx_timedlock(
 /// `mtx_unlock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_mtx_unlock(mutex: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     of_posix(posix::dh_pthread_mutex_unlock(mutex))
 }
 
@@ -92,6 +99,7 @@ pub extern "C-unwind" fn dh_cnd_wait_from(
     mutex: *mut c_void,
     caller: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     of_posix(posix::cond_wait(condition, mutex, caller))
 }
 
@@ -102,6 +110,7 @@ pub unsafe extern "C-unwind" fn dh_cnd_timedwait(
     mutex: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     of_posix(unsafe { timed::cond_timedwait(condition, mutex, time) })
 }
@@ -109,12 +118,14 @@ pub unsafe extern "C-unwind" fn dh_cnd_timedwait(
 /// `cnd_signal`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_cnd_signal(condition: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     of_posix(posix::dh_pthread_cond_signal(condition))
 }
 
 /// `cnd_broadcast`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_cnd_broadcast(condition: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     of_posix(posix::dh_pthread_cond_broadcast(condition))
 }
 
@@ -134,6 +145,7 @@ pub unsafe extern "C" fn dh_tss_create(
     into: *mut c_uint,
     destructor: Option<thread::Destructor>,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     of_posix(unsafe { thread::dh_pthread_key_create(into, destructor) })
 }
@@ -141,24 +153,28 @@ pub unsafe extern "C" fn dh_tss_create(
 /// `tss_set`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_tss_set(key: c_uint, value: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     of_posix(thread::dh_pthread_setspecific(key, value))
 }
 
 /// `tss_get`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_tss_get(key: c_uint) -> *mut c_void {
+    let _inside = Inside::enter();
     thread::dh_pthread_getspecific(key)
 }
 
 /// `tss_delete`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_tss_delete(key: c_uint) {
+    let _inside = Inside::enter();
     thread::dh_pthread_key_delete(key);
 }
 
 /// `thrd_detach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_thrd_detach(thread: u64) -> c_int {
+    let _inside = Inside::enter();
     of_posix(calls::dh_pthread_detach(thread))
 }
 

@@ -5,9 +5,11 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::SeqCst;
 
 use dhole::NodeId;
+use dhole::memory::sync;
 use dhole::memory::threads::{self, ThreadError, ThreadId};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
+use crate::deferred::Inside;
 use crate::running::{self, Found, NUMBER, entry, find};
 use crate::{cancel, scheduling};
 
@@ -23,6 +25,10 @@ pub(crate) fn on_its_node(entry: u64, thread: u64, number: u16) -> Option<u64> {
     }
     let argument = thread & !NUMBER | u64::from(number) << 48;
     let started = threads::start(NodeId::at(node.index()), entry, argument).ok()?;
+    if sync::is_waiting() {
+        // A handler that runs while this thread waits may not wait.
+        return Some(0);
+    }
     threads::join(started).ok()
 }
 
@@ -77,6 +83,7 @@ fn detach(thread: u64) -> c_int {
 /// `pthread_kill`. The signal is handled as the thread's node does.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_kill(thread: u64, signal: c_int) -> c_int {
+    let _inside = Inside::enter();
     match u16::try_from(signal) {
         Ok(number) => asks_its_node(entry::KILL, thread, number),
         Err(_) => libc::EINVAL,
@@ -86,12 +93,14 @@ pub extern "C" fn dh_pthread_kill(thread: u64, signal: c_int) -> c_int {
 /// `pthread_detach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_detach(thread: u64) -> c_int {
+    let _inside = Inside::enter();
     asks_its_node(entry::DETACH, thread, 0)
 }
 
 /// `pthread_cancel`.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn dh_pthread_cancel(thread: u64) -> c_int {
+    let _inside = Inside::enter();
     let code = asks_its_node(entry::CANCEL, thread, 0);
     if running::own().is_some_and(|own| own.id == thread && own.is_asynchronous.load(SeqCst)) {
         cancel::point();
@@ -106,6 +115,7 @@ pub unsafe extern "C" fn dh_pthread_getschedparam(
     policy: *mut c_int,
     param: *mut libc::sched_param,
 ) -> c_int {
+    let _inside = Inside::enter();
     let Some(said) = on_its_node(entry::SCHEDULING, thread, 0) else {
         return libc::ESRCH;
     };
@@ -127,6 +137,7 @@ pub unsafe extern "C" fn dh_pthread_setschedparam(
     policy: c_int,
     param: *const libc::sched_param,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     let priority = unsafe { (*param).sched_priority };
     match (u8::try_from(policy), u8::try_from(priority)) {
@@ -141,6 +152,7 @@ pub unsafe extern "C" fn dh_pthread_setschedparam(
 /// `pthread_setschedprio`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_setschedprio(thread: u64, priority: c_int) -> c_int {
+    let _inside = Inside::enter();
     match u8::try_from(priority) {
         Ok(priority) => asks_its_node(entry::PRIORITY, thread, priority.into()),
         Err(_) => libc::EINVAL,

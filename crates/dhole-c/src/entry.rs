@@ -9,7 +9,7 @@ use dhole_space::runtime_thread::SignalMask;
 
 use crate::failure::{RUN_HAS_FAILED, cannot_access};
 use crate::heap::{BASES, VIEWS};
-use crate::{ending, exit, globals, heap, signals, site, stacks, stray, threads};
+use crate::{deferred, ending, exit, globals, heap, signals, site, stacks, stray, threads};
 
 /// The arguments of `main`, as the system hands them over.
 #[derive(Clone, Copy)]
@@ -75,6 +75,7 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         // SAFETY: threads of the program run within `run_node` alone.
         unsafe { heap::use_memory(raw, w.node().index()) };
         signals::begin();
+        deferred::begin();
         run_node(w, (arguments, signals), main)
     });
     heap::over();

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use dhole::NodeId;
 use dhole::memory::{sync, threads};
 
+use crate::deferred::{self, Inside};
 use crate::ending::{self, end_process};
 use crate::failure;
 use crate::process_state::CalledByFork;
@@ -72,6 +73,7 @@ pub(crate) fn serve(entry: u64, argument: u64) -> Option<u64> {
 
 /// Has each node do something; the sum of what they say.
 fn on_all_nodes(entry: u64, argument: u64) -> u64 {
+    let _inside = Inside::enter();
     let nodes = threads::nodes().unwrap_or(0);
     let started: Vec<_> = (0..nodes)
         .map(|node| threads::start(NodeId::at(node), entry, argument))
@@ -203,6 +205,7 @@ pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
     if IS_MAIN.get() {
         resume_unwind(Box::new(Exit(code)));
     }
+    let _inside = Inside::enter();
     let at_exit = threads::start(NodeId(0), entry::AT_EXIT, u64::from(code as u32));
     let code = at_exit
         .and_then(threads::join)
@@ -215,6 +218,7 @@ pub extern "C-unwind" fn dh_exit(code: c_int) -> ! {
 pub(crate) fn exit_main() -> ! {
     let mut looks_again = LOOKS_AGAIN;
     while !is_child() && on_all_nodes(entry::COUNT, 0) > 0 {
+        deferred::interruptible();
         std::thread::sleep(looks_again);
         // A node starts a limited number of threads in a run, and each look takes one.
         looks_again = LOOKS_SELDOM.min(looks_again * 2);
@@ -225,6 +229,7 @@ pub(crate) fn exit_main() -> ! {
 /// `atexit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_atexit(last: Option<extern "C-unwind" fn()>) -> c_int {
+    let _inside = Inside::enter();
     let mut all = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
     all.extend(last);
     0

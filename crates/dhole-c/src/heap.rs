@@ -14,6 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dhole::memory::{MemoryError, RawMemory};
 
+use crate::deferred::Inside;
 use crate::failure::{cannot, fatal, refused, set_errno};
 use crate::site;
 
@@ -364,18 +365,21 @@ fn told(done: Option<Result<(), MemoryError>>) -> c_int {
 /// Asks for what so many bytes lie on, and does not wait for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_prefetch(at: *const c_void, bytes: usize) -> c_int {
+    let _inside = Inside::enter();
     told(memory().map(|(_, memory)| memory.prefetch(at.addr(), bytes)))
 }
 
 /// Sends all other nodes what so many bytes lie on, where this node has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_push(at: *const c_void, bytes: usize) -> c_int {
+    let _inside = Inside::enter();
     told(memory().map(|(_, memory)| memory.push(at.addr(), bytes)))
 }
 
 /// Asks for what so many bytes lie on, and waits until all of it may be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_fetch(at: *const c_void, bytes: usize) -> c_int {
+    let _inside = Inside::enter();
     if !is_shared(at, bytes) {
         return 0;
     }
@@ -399,6 +403,7 @@ pub unsafe extern "C" fn dh_fetch(at: *const c_void, bytes: usize) -> c_int {
 /// one minipage, as far as they fit on a page. The number before.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_chunk(blocks: usize) -> usize {
+    let _inside = Inside::enter();
     let blocks = blocks.clamp(1, PAGE);
     let (each, next, left) = (0, 0, 0);
     CHUNK
@@ -419,6 +424,7 @@ pub unsafe extern "C" fn dh_malloc_each(
     bytes: usize,
     stride: *mut usize,
 ) -> *mut c_void {
+    let _inside = Inside::enter();
     let each = bytes.max(1).checked_next_multiple_of(PAGE);
     let Some(all) = each.and_then(|each| each.checked_mul(count)) else {
         let why = format!("allocating {count} times {bytes} bytes: out of range");
@@ -460,12 +466,14 @@ pub unsafe fn dh_strdup(text: *const c_char) -> *mut c_char {
 /// `malloc`, called there.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_malloc_from(bytes: usize, caller: usize) -> *mut c_void {
+    let _inside = Inside::enter();
     allocate(bytes, 16, caller).map_or(std::ptr::null_mut(), |(block, _)| block.cast())
 }
 
 /// `calloc`, called there.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_calloc_from(count: usize, bytes: usize, caller: usize) -> *mut c_void {
+    let _inside = Inside::enter();
     let Some(all) = count.checked_mul(bytes) else {
         refused(
             &format!("allocating {count} times {bytes} bytes: out of range"),
@@ -492,6 +500,7 @@ pub unsafe extern "C" fn dh_realloc_from(
     bytes: usize,
     caller: usize,
 ) -> *mut c_void {
+    let _inside = Inside::enter();
     if block.is_null() {
         return dh_malloc_from(bytes, caller);
     }
@@ -520,6 +529,7 @@ pub unsafe extern "C" fn dh_realloc_from(
 /// `free`, called there, of what this module or the C library allocated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_free_from(block: *mut c_void, caller: usize) {
+    let _inside = Inside::enter();
     if block.is_null() || is_gone(block) {
         return;
     }
@@ -596,24 +606,28 @@ fn aligned(align: usize, bytes: usize) -> *mut c_void {
 /// `aligned_alloc`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
+    let _inside = Inside::enter();
     aligned(align, bytes)
 }
 
 /// `memalign`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_memalign(align: usize, bytes: usize) -> *mut c_void {
+    let _inside = Inside::enter();
     aligned(align, bytes)
 }
 
 /// `valloc`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_valloc(bytes: usize) -> *mut c_void {
+    let _inside = Inside::enter();
     aligned(PAGE, bytes)
 }
 
 /// `pvalloc`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pvalloc(bytes: usize) -> *mut c_void {
+    let _inside = Inside::enter();
     match bytes.checked_next_multiple_of(PAGE) {
         Some(bytes) => aligned(PAGE, bytes),
         None => aligned(PAGE, bytes - PAGE),
@@ -627,6 +641,7 @@ pub unsafe extern "C" fn dh_posix_memalign(
     align: usize,
     bytes: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
     }
@@ -642,6 +657,7 @@ pub unsafe extern "C" fn dh_posix_memalign(
 /// `strdup`, called there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_strdup_from(text: *const c_char, caller: usize) -> *mut c_char {
+    let _inside = Inside::enter();
     // SAFETY: the caller's: a string.
     unsafe { copied(text, libc::strlen(text), caller) }
 }
@@ -649,6 +665,7 @@ pub unsafe extern "C" fn dh_strdup_from(text: *const c_char, caller: usize) -> *
 /// `strndup`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_strndup(text: *const c_char, most: usize) -> *mut c_char {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     unsafe { copied(text, most, 0) }
 }

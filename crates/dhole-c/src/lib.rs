@@ -35,6 +35,7 @@
 //! | `signals` | calls about signals |
 //! | `signal_set` | sets of signals |
 //! | `signal_exchange` | signals of a process that go on to threads of other nodes |
+//! | `deferred` | handlers of signals that interrupt this library |
 //! | `stacks` | stacks of the program in shared memory |
 //! | `site` | where in the program a function was called |
 //! | `stats` | what the node has counted |
@@ -53,6 +54,7 @@ mod bounce;
 mod c11;
 mod calls;
 mod cancel;
+mod deferred;
 mod ending;
 mod entry;
 mod exit;

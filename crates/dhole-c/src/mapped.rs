@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::off_t;
 
+use crate::deferred::Inside;
 use crate::failure::{refused, set_errno};
 use crate::heap;
 
@@ -286,6 +287,7 @@ pub unsafe extern "C" fn dh_mmap(
     file: c_int,
     from: off_t,
 ) -> *mut c_void {
+    let _inside = Inside::enter();
     if !heap::is_on() {
         // SAFETY: the caller's, here and below as of the function in the C library.
         return unsafe { libc::mmap(at, bytes, protection, flags, file, from) };
@@ -309,6 +311,7 @@ pub unsafe extern "C" fn dh_mmap64(
     file: c_int,
     from: off_t,
 ) -> *mut c_void {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { dh_mmap(at, bytes, protection, flags, file, from) }
 }
@@ -316,6 +319,7 @@ pub unsafe extern "C" fn dh_mmap64(
 /// `munmap`. A part of a mapping stays where it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_munmap(at: *mut c_void, bytes: usize) -> c_int {
+    let _inside = Inside::enter();
     if !heap::is_shared(at, bytes) {
         // SAFETY: as above.
         return unsafe { libc::munmap(at, bytes) };
@@ -344,6 +348,7 @@ pub unsafe extern "C" fn dh_mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
+    let _inside = Inside::enter();
     if !heap::is_shared(at, bytes) {
         // SAFETY: as above.
         return unsafe { libc::mremap(at, bytes, wanted, flags, to) };
@@ -391,6 +396,7 @@ pub unsafe extern "C" fn dh_mremap(
 /// need them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_mprotect(at: *mut c_void, bytes: usize, protection: c_int) -> c_int {
+    let _inside = Inside::enter();
     if !heap::is_shared(at, bytes) {
         // SAFETY: as above.
         return unsafe { libc::mprotect(at, bytes, protection) };
@@ -414,6 +420,7 @@ pub unsafe extern "C" fn dh_mprotect(at: *mut c_void, bytes: usize, protection: 
 /// `msync`: no mapping of shared memory writes a file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_msync(at: *mut c_void, bytes: usize, flags: c_int) -> c_int {
+    let _inside = Inside::enter();
     if !heap::is_shared(at, bytes) {
         // SAFETY: as above.
         return unsafe { libc::msync(at, bytes, flags) };
@@ -431,6 +438,7 @@ pub unsafe extern "C" fn dh_msync(at: *mut c_void, bytes: usize, flags: c_int) -
 /// `madvise`. What gives pages back makes them zero; other advice does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    let _inside = Inside::enter();
     if !heap::is_shared(at, bytes) {
         // SAFETY: as above.
         return unsafe { libc::madvise(at, bytes, advice) };
@@ -462,6 +470,7 @@ pub unsafe extern "C" fn dh_madvise(at: *mut c_void, bytes: usize, advice: c_int
 /// `posix_madvise`: advice alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_posix_madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    let _inside = Inside::enter();
     match heap::is_shared(at, bytes) {
         true => 0,
         // SAFETY: as above.
@@ -472,6 +481,7 @@ pub unsafe extern "C" fn dh_posix_madvise(at: *mut c_void, bytes: usize, advice:
 /// `mlock`: shared memory stays where nodes need it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_mlock(at: *const c_void, bytes: usize) -> c_int {
+    let _inside = Inside::enter();
     match heap::is_shared(at, bytes) {
         true => 0,
         // SAFETY: as above.
@@ -482,6 +492,7 @@ pub unsafe extern "C" fn dh_mlock(at: *const c_void, bytes: usize) -> c_int {
 /// `munlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_munlock(at: *const c_void, bytes: usize) -> c_int {
+    let _inside = Inside::enter();
     match heap::is_shared(at, bytes) {
         true => 0,
         // SAFETY: as above.

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use dhole::memory::sync;
 
+use crate::deferred::Inside;
 use crate::failure::set_errno;
 use crate::heap::{dh_free_from, dh_malloc_from};
 use crate::semaphore::dh_sem_init;
@@ -173,6 +174,7 @@ pub unsafe extern "C" fn dh_sem_open(
     _mode: libc::mode_t,
     count: c_uint,
 ) -> *mut c_void {
+    let _inside = Inside::enter();
     // SAFETY: the caller's, here and below as of the function in the C library.
     let opened = unsafe { read(name) }.and_then(|name| open(name, flags, count));
     opened.unwrap_or_else(|errno| {
@@ -195,6 +197,7 @@ fn code(done: Option<()>, errno: c_int) -> c_int {
 /// `sem_close`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_sem_close(semaphore: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     let closed = change(|it| it.is_at(semaphore) && it.opens > 0, |it| it.opens -= 1);
     code(closed, libc::EINVAL)
 }
@@ -202,6 +205,7 @@ pub extern "C" fn dh_sem_close(semaphore: *mut c_void) -> c_int {
 /// `sem_unlink`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sem_unlink(name: *const c_char) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     match unsafe { read(name) } {
         Ok(name) => code(

@@ -13,6 +13,7 @@ use dhole::memory::threads::{self, ThreadId};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::cancel::{self, WaitsOn};
+use crate::deferred::Inside;
 use crate::failure::{cannot, fatal};
 use crate::scheduling;
 use crate::site;
@@ -34,6 +35,7 @@ pub unsafe extern "C" fn dh_pthread_create(
     entry: Option<Entry>,
     argument: *mut c_void,
 ) -> c_int {
+    let _inside = Inside::enter();
     let Some(entry) = entry else {
         return libc::EINVAL;
     };
@@ -69,6 +71,7 @@ pub unsafe extern "C-unwind" fn dh_pthread_join_from(
     value: *mut *mut c_void,
     caller: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     cancel::point();
     // SAFETY: the caller's, as of `pthread_join`.
     unsafe { crate::threads::join_at(thread, value, site::of(caller)) }
@@ -177,6 +180,7 @@ pub(crate) unsafe fn try_lock(mutex: *const c_void) -> c_int {
 /// `pthread_mutex_lock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_mutex_lock_from(mutex: *mut c_void, caller: usize) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's, here and below as of the function in the C library.
     unsafe { lock(mutex, caller) }
 }
@@ -184,6 +188,7 @@ pub unsafe extern "C" fn dh_pthread_mutex_lock_from(mutex: *mut c_void, caller: 
 /// `pthread_mutex_trylock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_mutex_trylock(mutex: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { try_lock(mutex) }
 }
@@ -191,12 +196,14 @@ pub unsafe extern "C" fn dh_pthread_mutex_trylock(mutex: *mut c_void) -> c_int {
 /// `pthread_mutex_unlock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_mutex_unlock(mutex: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     unlock(mutex)
 }
 
 /// `pthread_mutex_destroy`: `EBUSY` where a thread has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_mutex_destroy(mutex: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     match sync::try_lock(key(mutex), site::UNKNOWN) {
         Ok(true) => unlock(mutex),
         Ok(false) => libc::EBUSY,
@@ -230,6 +237,7 @@ pub extern "C" fn dh_pthread_spin_destroy(_lock: *mut c_void) -> c_int {
 /// `pthread_spin_lock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) -> c_int {
+    let _inside = Inside::enter();
     let locked = sync::lock_from(key(lock), || site::of(caller));
     if let Err(ThreadError::Sync(ThreadRefusal::Held(_))) = locked {
         return libc::EDEADLK;
@@ -241,6 +249,7 @@ pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) ->
 /// `pthread_spin_trylock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_spin_trylock(lock: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     match sync::try_lock(key(lock), site::UNKNOWN) {
         Ok(true) => 0,
         Ok(false) => libc::EBUSY,
@@ -252,6 +261,7 @@ pub extern "C" fn dh_pthread_spin_trylock(lock: *mut c_void) -> c_int {
 /// `pthread_spin_unlock`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_spin_unlock(lock: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     unlock(lock)
 }
 
@@ -310,12 +320,14 @@ pub extern "C-unwind" fn dh_pthread_cond_wait_from(
     mutex: *mut c_void,
     caller: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     cond_wait(condition, mutex, caller)
 }
 
 /// `pthread_cond_signal`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_cond_signal(condition: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     must(sync::signal(key(condition)), &"signalling", condition);
     0
 }
@@ -323,6 +335,7 @@ pub extern "C" fn dh_pthread_cond_signal(condition: *mut c_void) -> c_int {
 /// `pthread_cond_broadcast`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_cond_broadcast(condition: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     must(sync::broadcast(key(condition)), &"signalling", condition);
     0
 }
@@ -363,6 +376,7 @@ pub unsafe extern "C" fn dh_pthread_barrier_wait_from(
     barrier: *mut c_void,
     caller: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's, as above.
     let parties = unsafe { number(barrier) }.load(Ordering::SeqCst);
     let waited = sync::barrier(key(barrier), parties as u32, site::of(caller));
@@ -384,11 +398,13 @@ pub unsafe extern "C-unwind" fn dh_pthread_once(
     if number.load(Ordering::SeqCst) == DONE {
         return 0;
     }
+    let inside = Inside::enter();
     must(
         sync::lock(key(control), site::UNKNOWN),
         &"running once",
         control,
     );
+    drop(inside);
     if number.load(Ordering::SeqCst) != DONE {
         // SAFETY: the caller's.
         let ran = || crate::stacks::on_shared(|| unsafe { run() });
@@ -397,10 +413,12 @@ pub unsafe extern "C-unwind" fn dh_pthread_once(
             must(sync::unlock(key(control)), &"running once", control);
             resume_unwind(ends);
         }
+        let _inside = Inside::enter();
         // A thread that finds the number acquires nothing, so all that was written goes before it.
         must(sync::release(), &"running once", control);
         number.store(DONE, Ordering::SeqCst);
     }
+    let _inside = Inside::enter();
     must(sync::unlock(key(control)), &"running once", control);
     0
 }

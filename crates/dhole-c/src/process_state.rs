@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use dhole::memory::sync;
 
 use crate::bounce::Text;
+use crate::deferred::Inside;
 use crate::failure::refused;
 use crate::{heap, signals, site};
 
@@ -303,6 +304,7 @@ pub unsafe extern "C" fn dh_setenv(
     value: *const c_char,
     replaces: c_int,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's, here and below as of the function in the C library.
     unsafe {
         sets_variable(name);
@@ -317,6 +319,7 @@ pub unsafe extern "C" fn dh_setenv(
 /// `unsetenv`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_unsetenv(name: *const c_char) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe {
         sets_variable(name);
@@ -327,6 +330,7 @@ pub unsafe extern "C" fn dh_unsetenv(name: *const c_char) -> c_int {
 /// `putenv`. The string is the environment's from here on, as the program may change it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_putenv(text: *mut c_char) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe {
         sets_variable(text);
@@ -337,6 +341,7 @@ pub unsafe extern "C" fn dh_putenv(text: *mut c_char) -> c_int {
 /// `clearenv`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_clearenv() -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above. The list is the C library's, and ends with null.
     unsafe {
         let mut next = environ;
@@ -351,6 +356,7 @@ pub unsafe extern "C" fn dh_clearenv() -> c_int {
 /// `setlocale`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_setlocale(which: c_int, name: *const c_char) -> *mut c_char {
+    let _inside = Inside::enter();
     if !name.is_null() {
         SETS_LOCALE.store(true, Ordering::SeqCst);
     }
@@ -418,6 +424,7 @@ pub extern "C" fn dh_pthread_atfork(
     parent: Option<OnFork>,
     child: Option<OnFork>,
 ) -> c_int {
+    let _inside = Inside::enter();
     let mut done = libc::ENOMEM;
     exclusively((&raw const SHARED).addr(), || {
         let used = SHARED.forks_used.load(Ordering::SeqCst);

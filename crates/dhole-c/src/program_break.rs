@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
+use crate::deferred::Inside;
 use crate::failure::set_errno;
 use crate::heap;
 
@@ -36,6 +37,7 @@ fn moves(to: impl FnOnce(usize, usize) -> Option<usize>) -> Option<usize> {
 /// `sbrk`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sbrk(bytes: isize) -> *mut c_void {
+    let _inside = Inside::enter();
     if !heap::is_on() {
         // SAFETY: the caller's, here and below as of the function in the C library.
         return unsafe { libc::sbrk(bytes as libc::intptr_t) };
@@ -48,6 +50,7 @@ pub unsafe extern "C" fn dh_sbrk(bytes: isize) -> *mut c_void {
 /// `brk`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_brk(end: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     if !heap::is_on() {
         // SAFETY: as above.
         return unsafe { libc::brk(end) };

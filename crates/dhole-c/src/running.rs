@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use dhole::memory::threads::{self, ThreadId};
 
+use crate::deferred::Inside;
 use crate::signal_set::{self, wake_exchange};
 
 /// A thread of the program on this node.
@@ -55,6 +56,7 @@ pub(crate) struct Runs(u64);
 
 impl Runs {
     pub fn new() -> Runs {
+        let _inside = Inside::enter();
         let id = threads::current().map_or(0, |id| id.0);
         let running = Arc::new(Running {
             id,
@@ -86,6 +88,7 @@ impl Running {
 
 impl Drop for Runs {
     fn drop(&mut self) {
+        let _inside = Inside::enter();
         all().remove(&self.0);
         CHANGED.notify_all();
         wake_exchange();

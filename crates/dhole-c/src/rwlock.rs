@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dhole::memory::sync;
 use dhole::memory::threads;
 
+use crate::deferred::Inside;
 use crate::posix::number;
 use crate::site;
 use crate::sync::{key, must};
@@ -119,6 +120,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_rdlock_from(
     rwlock: *mut c_void,
     caller: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     unsafe { take(rwlock, Some(caller), reads) }
 }
@@ -129,6 +131,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_wrlock_from(
     rwlock: *mut c_void,
     caller: usize,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     unsafe { take(rwlock, Some(caller), writes) }
 }
@@ -136,6 +139,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_wrlock_from(
 /// `pthread_rwlock_tryrdlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_rwlock_tryrdlock(rwlock: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     unsafe {
         take(rwlock, None, |holders, is_mine| {
@@ -147,6 +151,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_tryrdlock(rwlock: *mut c_void) -> c_i
 /// `pthread_rwlock_trywrlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_rwlock_trywrlock(rwlock: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     unsafe {
         take(rwlock, None, |holders, is_mine| {
@@ -158,6 +163,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_trywrlock(rwlock: *mut c_void) -> c_i
 /// `pthread_rwlock_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_pthread_rwlock_unlock(rwlock: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     let one_less = |holders: i32, _| Ok(if holders > 0 { holders - 1 } else { 0 });
     // SAFETY: the caller's.
     unsafe { take(rwlock, None, one_less) };

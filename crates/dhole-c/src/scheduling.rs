@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 
+use crate::deferred::Inside;
 use crate::heap;
 use crate::running::{self, Found};
 use crate::thread::Entry;
@@ -172,6 +173,7 @@ pub unsafe extern "C" fn dh_pthread_getcpuclockid(
     thread: u64,
     clock: *mut libc::clockid_t,
 ) -> c_int {
+    let _inside = Inside::enter();
     if dhole::memory::threads::node() != Ok(dhole::memory::threads::ThreadId(thread).node()) {
         return libc::ENOENT;
     }

@@ -11,6 +11,7 @@ use dhole::memory::threads::{self, ThreadError};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::cancel::{self, WaitsOn};
+use crate::deferred::{self, Inside};
 use crate::failure::{cannot, set_errno};
 use crate::running::entry;
 use crate::sync::{is_alone, key, must};
@@ -60,6 +61,7 @@ pub unsafe extern "C" fn dh_sem_init(
     _shared: c_int,
     count: c_uint,
 ) -> c_int {
+    let _inside = Inside::enter();
     let Ok(count) = i32::try_from(count) else {
         return failed(libc::EINVAL);
     };
@@ -82,13 +84,19 @@ pub extern "C" fn dh_sem_destroy(_semaphore: *mut c_void) -> c_int {
 /// thread do it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sem_post(semaphore: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     if exit::is_child() {
         return 0;
     }
-    if sync::is_waiting() {
-        return post_later(semaphore);
-    }
-    match sync::lock_from(key(semaphore), || site::UNKNOWN) {
+    // A handler that runs while this thread waits may not wait.
+    let locked = match sync::is_waiting() {
+        true => match sync::lock_at_once(key(semaphore)) {
+            Ok(true) => Ok(()),
+            _ => return post_later(semaphore),
+        },
+        false => sync::lock_from(key(semaphore), || site::UNKNOWN),
+    };
+    match locked {
         Ok(()) => {}
         Err(why) if is_alone(&why) => {}
         Err(ThreadError::Sync(ThreadRefusal::Held(_))) => return post_later(semaphore),
@@ -137,7 +145,8 @@ pub(crate) enum Limit<'a> {
     At(&'a dyn Fn() -> Option<Duration>),
 }
 
-/// Takes one of a semaphore: 0, `EAGAIN`, `ETIMEDOUT`. This thread may be cancelled meanwhile.
+/// Takes one of a semaphore: 0, `EAGAIN`, `ETIMEDOUT`; `EINTR` where a handler has run, unless it
+/// lets calls go on and there is no limit. This thread may be cancelled meanwhile.
 ///
 /// # Safety
 /// The pointer is a semaphore.
@@ -150,6 +159,12 @@ pub(crate) unsafe fn take(semaphore: *mut c_void, limit: &Limit<'_>, caller: usi
     // SAFETY: the caller's.
     let numbers = unsafe { numbers(semaphore) };
     let this = key(semaphore);
+    let handled = deferred::handled();
+    let is_interrupted = || {
+        let [restarting, others] = deferred::handled();
+        let ends = matches!(limit, Limit::At(_)) && restarting != handled[0];
+        ends || others != handled[1]
+    };
     loop {
         let has = numbers.has.load(Ordering::SeqCst);
         if has > 0 {
@@ -160,6 +175,10 @@ pub(crate) unsafe fn take(semaphore: *mut c_void, limit: &Limit<'_>, caller: usi
         if !heap::is_on() {
             // Nobody else is there before the run, and after it.
             return 0;
+        }
+        if is_interrupted() {
+            unlock(semaphore);
+            return libc::EINTR;
         }
         let left = match limit {
             Limit::Never => None,
@@ -200,6 +219,7 @@ pub(crate) unsafe fn take(semaphore: *mut c_void, limit: &Limit<'_>, caller: usi
 /// `sem_wait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dh_sem_wait_from(semaphore: *mut c_void, caller: usize) -> c_int {
+    let _inside = Inside::enter();
     cancel::point();
     // SAFETY: as above.
     match unsafe { take(semaphore, &Limit::Never, caller) } {
@@ -211,6 +231,7 @@ pub unsafe extern "C-unwind" fn dh_sem_wait_from(semaphore: *mut c_void, caller:
 /// `sem_trywait`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sem_trywait(semaphore: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     match unsafe { take(semaphore, &Limit::Now, 0) } {
         0 => 0,
@@ -221,6 +242,7 @@ pub unsafe extern "C" fn dh_sem_trywait(semaphore: *mut c_void) -> c_int {
 /// `sem_getvalue`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_sem_getvalue(semaphore: *mut c_void, into: *mut c_int) -> c_int {
+    let _inside = Inside::enter();
     lock(semaphore, 0);
     // SAFETY: as above.
     unsafe {

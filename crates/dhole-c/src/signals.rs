@@ -10,6 +10,7 @@ use dhole::NodeId;
 use dhole::memory::threads;
 use libc::{sigaction, sigset_t};
 
+use crate::deferred::{self, Inside};
 use crate::failure::refused;
 use crate::running::{self, entry};
 use crate::signal_set::{bit, blocked_now, set_of, wake_exchange, word_of};
@@ -45,6 +46,7 @@ pub(crate) fn exchange_has_begun() {
 fn changed() {
     // Before the run, in a child of `fork`, and on threads that are none of dhole's there is no
     // other node.
+    let _inside = Inside::enter();
     let Ok(nodes) = threads::nodes() else { return };
     if !IS_ASKED.swap(true, Ordering::SeqCst) && nodes > 1 {
         for node in 0..nodes {
@@ -65,6 +67,7 @@ impl Awaits {
     }
 
     fn set(signals: u64) {
+        let _inside = Inside::enter();
         if let Some(own) = running::own() {
             // Whoever sends a signal to a thread that waits for it locks them all.
             let all = running::all();
@@ -411,10 +414,17 @@ pub(crate) unsafe fn set_action(
             }
             own
         });
+        // What the program had is known before the next is.
+        let current = libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr());
+        let before = deferred::as_the_program_said(signal, before.assume_init());
+        let own = own.map(|own| deferred::replace(signal, &own));
         let own = own.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let done = libc::sigaction(signal, own, before.as_mut_ptr());
+        let done = match own.is_null() {
+            true => current,
+            false => libc::sigaction(signal, own, std::ptr::null_mut()),
+        };
         if done == 0 && !old.is_null() {
-            old.write(stray::without_ours(before.assume_init()));
+            old.write(stray::without_ours(before));
         }
         done
     }

@@ -4,12 +4,14 @@ use std::ffi::{CString, c_int};
 
 use dhole::memory::threads;
 
+use crate::deferred::Inside;
 use crate::failure::refused;
 
 /// Prints what this node has counted so far: accesses that waited, and messages. 0, or -1 with
 /// words in `dh_error`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_stats(file: *mut libc::FILE) -> c_int {
+    let _inside = Inside::enter();
     let (node, counters) = match (threads::node(), threads::counters()) {
         (Ok(node), Ok(counters)) => (node, counters),
         (Err(why), _) | (_, Err(why)) => {

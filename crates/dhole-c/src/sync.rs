@@ -10,6 +10,7 @@ use dhole::CallSite;
 use dhole::memory::sync;
 use dhole::memory::threads::ThreadError;
 
+use crate::deferred::Inside;
 use crate::failure::{cannot, refused};
 use crate::heap;
 
@@ -100,6 +101,7 @@ pub unsafe extern "C" fn dh_lock_at(
     file: *const c_char,
     line: c_int,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     let site = unsafe { site(file, line) };
     code(sync::lock(key(lock), site), "locking", lock)
@@ -112,6 +114,7 @@ pub unsafe extern "C" fn dh_trylock_at(
     file: *const c_char,
     line: c_int,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     let site = unsafe { site(file, line) };
     match sync::try_lock(key(lock), site) {
@@ -123,6 +126,7 @@ pub unsafe extern "C" fn dh_trylock_at(
 /// Releases a lock.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_unlock(lock: *const c_void) -> c_int {
+    let _inside = Inside::enter();
     code(sync::unlock(key(lock)), "unlocking", lock)
 }
 
@@ -134,6 +138,7 @@ pub unsafe extern "C" fn dh_barrier_at(
     file: *const c_char,
     line: c_int,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     let site = unsafe { site(file, line) };
     let Ok(parties) = u32::try_from(parties) else {
@@ -155,6 +160,7 @@ pub unsafe extern "C" fn dh_cond_wait_at(
     file: *const c_char,
     line: c_int,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     let site = unsafe { site(file, line) };
     code(
@@ -167,6 +173,7 @@ pub unsafe extern "C" fn dh_cond_wait_at(
 /// Wakes a thread that waits for a condition.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_cond_signal(condition: *const c_void) -> c_int {
+    let _inside = Inside::enter();
     code(
         sync::signal(key(condition)),
         "signalling condition",
@@ -177,6 +184,7 @@ pub extern "C" fn dh_cond_signal(condition: *const c_void) -> c_int {
 /// Wakes all threads that wait for a condition.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_cond_broadcast(condition: *const c_void) -> c_int {
+    let _inside = Inside::enter();
     code(
         sync::broadcast(key(condition)),
         "signalling condition",
@@ -187,6 +195,7 @@ pub extern "C" fn dh_cond_broadcast(condition: *const c_void) -> c_int {
 /// Sets what a semaphore holds.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_sem_set(semaphore: *const c_void, count: c_uint) -> c_int {
+    let _inside = Inside::enter();
     code(
         sync::set(key(semaphore), count),
         "setting semaphore",
@@ -197,6 +206,7 @@ pub extern "C" fn dh_sem_set(semaphore: *const c_void, count: c_uint) -> c_int {
 /// Adds one to a semaphore.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_sem_release(semaphore: *const c_void) -> c_int {
+    let _inside = Inside::enter();
     code(
         sync::post(key(semaphore), 1),
         "releasing semaphore",
@@ -211,6 +221,7 @@ pub unsafe extern "C" fn dh_sem_acquire_at(
     file: *const c_char,
     line: c_int,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     let site = unsafe { site(file, line) };
     code(
@@ -224,6 +235,7 @@ pub unsafe extern "C" fn dh_sem_acquire_at(
 /// run is over.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pause() {
+    let _inside = Inside::enter();
     must(sync::pause(), &"pausing", std::ptr::null());
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::deferred::Inside;
 use crate::running::{self, Runs};
 use crate::{exit, keys};
 
@@ -74,6 +75,7 @@ pub unsafe extern "C" fn dh_pthread_key_create(
     into: *mut c_uint,
     destructor: Option<Destructor>,
 ) -> c_int {
+    let _inside = Inside::enter();
     let destructor = destructor.map_or(0, |it| (it as *const ()).expose_provenance());
     match keys::make(destructor as u64) {
         Some(key) => {
@@ -88,6 +90,7 @@ pub unsafe extern "C" fn dh_pthread_key_create(
 /// `pthread_key_delete`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_key_delete(key: c_uint) -> c_int {
+    let _inside = Inside::enter();
     match keys::delete(key) {
         true => 0,
         false => libc::EINVAL,
@@ -97,6 +100,7 @@ pub extern "C" fn dh_pthread_key_delete(key: c_uint) -> c_int {
 /// `pthread_setspecific`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_setspecific(key: c_uint, value: *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     let Some(use_of) = keys::use_of(key) else {
         return libc::EINVAL;
     };
@@ -107,6 +111,7 @@ pub extern "C" fn dh_pthread_setspecific(key: c_uint, value: *mut c_void) -> c_i
 /// `pthread_getspecific`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_getspecific(key: c_uint) -> *mut c_void {
+    let _inside = Inside::enter();
     let value = VALUES.with_borrow(|values| values.get(&key).copied());
     match value {
         Some((use_of, value)) if keys::is_on(key, use_of) => value,

@@ -9,6 +9,7 @@ use dhole::{CallSite, NodeId, Worker};
 use dhole_protocol::memory::sync::ThreadRefusal;
 use dhole_space::runtime_thread::SignalMask;
 
+use crate::deferred::Inside;
 use crate::failure::{cannot, fatal, refused};
 use crate::thread::Entry;
 use crate::{
@@ -37,7 +38,6 @@ fn handler(entry: u64, argument: u64) -> u64 {
     }
     let argument = std::ptr::with_exposed_provenance_mut::<c_void>(argument as usize);
     let (entry, mask) = (entry & CODE, (entry >> 32) as u32);
-    signals::take_mask(mask);
     process_state::take_over();
     if entry == running::entry::RUN {
         // SAFETY: `begin` passes the block to this thread alone.
@@ -45,20 +45,26 @@ fn handler(entry: u64, argument: u64) -> u64 {
         if let Some(scheduling) = beginning.scheduling {
             scheduling::set_own(scheduling);
         }
-        return run_entry(beginning.entry, beginning.argument);
+        return run_entry(beginning.entry, beginning.argument, mask);
     }
     let entry = std::ptr::with_exposed_provenance::<()>(entry as usize);
     // SAFETY: a function of the program (`start`). Its code lies at the same address in all
     // processes, which run the same program without relocation (`dhole cc`).
     let entry = unsafe { std::mem::transmute::<*const (), Entry>(entry) };
-    run_entry(entry, argument)
+    run_entry(entry, argument, mask)
 }
 
-fn run_entry(entry: Entry, argument: *mut c_void) -> u64 {
-    let value = crate::thread::run_thread(|| {
-        // SAFETY: whoever started the thread passed what the function takes.
-        stacks::on_shared(|| unsafe { entry(argument) })
+/// Runs a thread of the program, which blocks these signals when it begins. What is dhole's before
+/// and behind it takes none.
+fn run_entry(entry: Entry, argument: *mut c_void, blocks: u32) -> u64 {
+    let value = SignalMask::of_runtime().during(|| {
+        signals::take_mask(blocks);
+        crate::thread::run_thread(|| {
+            // SAFETY: whoever started the thread passed what the function takes.
+            stacks::on_shared(|| unsafe { entry(argument) })
+        })
     });
+    SignalMask::of_runtime().apply();
     exit::flush_output();
     value.expose_provenance() as u64
 }
@@ -95,6 +101,7 @@ pub(crate) unsafe fn start(
 
 /// As [`start`], of an entry that is one of dhole's own too.
 fn start_there(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
+    let _inside = Inside::enter();
     process_state::publish();
     // All code of a static program lies below 4 GiB.
     let entry = entry | u64::from(signals::mask_to_pass_on()) << 32;
@@ -171,6 +178,7 @@ pub extern "C" fn dh_nodes() -> c_int {
 /// Starts a thread on a node. Its number, or 0 with words in `dh_error`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_start(node: c_int, entry: Option<Entry>, argument: *mut c_void) -> u64 {
+    let _inside = Inside::enter();
     let Some(entry) = entry else {
         refused(&"starting a thread: there is no function", libc::EINVAL);
         return 0;
@@ -194,6 +202,7 @@ pub unsafe extern "C" fn dh_start(node: c_int, entry: Option<Entry>, argument: *
 /// words in `dh_error`. The process ends where the run has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dh_join(thread: u64, value: *mut *mut c_void) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: the caller's.
     match unsafe { join(thread, value, crate::site::UNKNOWN) } {
         Ok(()) => 0,
@@ -262,6 +271,7 @@ pub unsafe extern "C-unwind" fn dh_create(entry: Option<Entry>, count: c_long) {
 /// `WAIT_FOR_END`: waits until all threads are over that `CREATE` has started on this node.
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_wait_for_end() {
+    let _inside = Inside::enter();
     loop {
         let last = CREATED.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(id) = last else { return };

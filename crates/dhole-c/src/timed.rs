@@ -10,6 +10,7 @@ use dhole::memory::sync;
 use libc::clockid_t;
 
 use crate::cancel::{self, WaitsOn};
+use crate::deferred::{Inside, interruptible};
 use crate::failure::set_errno;
 use crate::semaphore::{self, Limit};
 use crate::sync::{key, must};
@@ -72,6 +73,7 @@ unsafe fn until(
     };
     while let Some(left) = until.left() {
         must(sync::pause(), &"waiting", std::ptr::null());
+        interruptible();
         std::thread::sleep(left.min(LOOKS_AGAIN));
         match tries() {
             libc::EBUSY => {}
@@ -136,6 +138,7 @@ pub unsafe extern "C-unwind" fn dh_pthread_cond_timedwait(
     mutex: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { cond_timedwait(condition, mutex, time) }
 }
@@ -148,6 +151,7 @@ pub unsafe extern "C-unwind" fn dh_pthread_cond_clockwait(
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { wait_on(condition, mutex, clock, time) }
 }
@@ -158,6 +162,7 @@ pub unsafe extern "C" fn dh_pthread_mutex_timedlock(
     mutex: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { dh_pthread_mutex_clocklock(mutex, libc::CLOCK_REALTIME, time) }
 }
@@ -169,6 +174,7 @@ pub unsafe extern "C" fn dh_pthread_mutex_clocklock(
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { until(clock, time, || posix::try_lock(mutex)) }
 }
@@ -193,6 +199,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_timedrdlock(
     lock: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { take(lock, libc::CLOCK_REALTIME, time, rwlock::reads) }
 }
@@ -203,6 +210,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_timedwrlock(
     lock: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { take(lock, libc::CLOCK_REALTIME, time, rwlock::writes) }
 }
@@ -214,6 +222,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_clockrdlock(
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { take(lock, clock, time, rwlock::reads) }
 }
@@ -225,6 +234,7 @@ pub unsafe extern "C" fn dh_pthread_rwlock_clockwrlock(
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { take(lock, clock, time, rwlock::writes) }
 }
@@ -235,6 +245,7 @@ pub unsafe extern "C-unwind" fn dh_sem_timedwait(
     semaphore: *mut c_void,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     // SAFETY: as above.
     unsafe { dh_sem_clockwait(semaphore, libc::CLOCK_REALTIME, time) }
 }
@@ -246,6 +257,7 @@ pub unsafe extern "C-unwind" fn dh_sem_clockwait(
     clock: clockid_t,
     time: *const libc::timespec,
 ) -> c_int {
+    let _inside = Inside::enter();
     cancel::point();
     // SAFETY: as above.
     let taken = unsafe {

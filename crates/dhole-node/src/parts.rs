@@ -5,7 +5,8 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::Duration;
 
 use dhole_model::{Counters, NodeId, Work};
@@ -293,27 +294,28 @@ pub trait PartsLink: Sync {
 }
 
 /// What a thread that is not its node's worker is woken by.
-#[expect(
-    clippy::disallowed_types,
-    reason = "only where the machine has threads does one wait beside the worker"
-)]
+///
+/// The thread parks. So a handler of a signal may end its sleep too, as a park may end early:
+/// [`Thread::unpark`] takes no lock.
 #[derive(Debug, Default)]
 pub struct PartsWaiter {
     /// Counts the wakes.
     woken: AtomicU32,
-    /// The thread sleeps, or is about to.
-    sleeps: Mutex<bool>,
-    changed: std::sync::Condvar,
+    /// The thread that sleeps, or is about to.
+    sleeps: Mutex<Option<Thread>>,
 }
 
 impl PartsWaiter {
     /// The thread that waits takes another step.
     pub fn wake(&self) {
         self.woken.fetch_add(1, Ordering::SeqCst);
-        let sleeps = self.sleeps.lock().unwrap_or_else(PoisonError::into_inner);
-        if *sleeps {
-            self.changed.notify_all();
+        if let Some(thread) = &*self.sleeps() {
+            thread.unpark();
         }
+    }
+
+    fn sleeps(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.sleeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How often it was woken.
@@ -321,14 +323,16 @@ impl PartsWaiter {
         self.woken.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until it was woken once more than so often, or for a time; whether it was woken.
+    /// Sleeps until it was woken once more than so often, or for a time, or until something else
+    /// has interrupted it; whether it was woken.
     pub(crate) fn sleep(&self, seen: u32, at_most: Duration) -> bool {
-        let mut sleeps = self.sleeps.lock().unwrap_or_else(PoisonError::into_inner);
-        *sleeps = true;
-        let still = |_: &mut bool| self.woken() == seen;
-        let slept = self.changed.wait_timeout_while(sleeps, at_most, still);
-        let (mut sleeps, _) = slept.unwrap_or_else(PoisonError::into_inner);
-        *sleeps = false;
+        *self.sleeps() = Some(std::thread::current());
+        // What an earlier wake has left.
+        std::thread::park_timeout(Duration::ZERO);
+        if self.woken() == seen {
+            std::thread::park_timeout(at_most);
+        }
+        *self.sleeps() = None;
         self.woken() != seen
     }
 }

@@ -4,11 +4,12 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use dhole_node::PartsStep;
+use dhole_node::{PartsOutbox, PartsStep};
 use dhole_protocol::memory::sync::{ThreadAttempt, ThreadRefusal, ThreadSync};
 
 use crate::context::{Body, MemoryWaitError};
 use crate::domain_locks::RunLocks;
+use crate::interrupts;
 use crate::memory::Memory;
 use crate::node_sync::ThreadEffects;
 use crate::thread_error::ThreadError;
@@ -78,10 +79,15 @@ impl Here {
     pub fn attempt_then(&self, begin: Begin<'_>, then: Then<'_>) -> Result<u64, ThreadError> {
         let _waiting = Waiting::begin();
         let (memory, thread) = (self.memory(), self.body.thread);
-        let (mut begun, mut suspected, mut result) = (None, 0, None);
+        let (mut begun, mut suspected) = (None, 0);
+        let came = Cell::new(None);
         let waits_for = WaitsFor::Thread(thread);
-        self.body.wait(&memory.waiters, waits_for, &mut |out| {
-            result = memory.sync.step(&memory.waiters, out, |machine, fx| {
+        let mut step = |out: &mut PartsOutbox<'_>| {
+            if begun.is_some() && interrupts::is_due() {
+                out.ends_wait = true;
+                return PartsStep::Over;
+            }
+            let mut result = memory.sync.step(&memory.waiters, out, |machine, fx| {
                 let now_ns = fx.out.now_ns;
                 let waited_ns = begun.map(|began| now_ns.saturating_sub(began));
                 let mut result;
@@ -113,13 +119,25 @@ impl Here {
                 // A thread of this node may have begun.
                 result = memory.sync.machine().result(thread);
             }
-            match result {
+            if result.is_none() && interrupts::are_on() {
+                let looks = out.again_after.unwrap_or(interrupts::LOOKS);
+                out.again_after = Some(looks.min(interrupts::LOOKS));
+            }
+            let next = match result {
                 Some(_) => PartsStep::Over,
                 None => PartsStep::Waits,
+            };
+            came.set(result);
+            next
+        };
+        loop {
+            self.body.wait(&memory.waiters, waits_for, &mut step)?;
+            if let Some(result) = came.take() {
+                return Ok(result?);
             }
-        })?;
-        let result = result.expect("a wait that is over has a result");
-        Ok(result?)
+            // Something has interrupted the wait, and runs here, between two waits.
+            interrupts::run_interrupts();
+        }
     }
 
     /// Takes a step of the machine for which nobody waits.

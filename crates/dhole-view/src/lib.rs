@@ -53,6 +53,7 @@ mod domain_locks;
 mod fault;
 mod held;
 mod here;
+mod interrupts;
 mod lock_waits;
 mod memory;
 mod minipage_diff;

@@ -9,6 +9,7 @@ use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::domain_locks::RunLocks;
 use crate::here::{Here, Waiting};
+use crate::interrupts;
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
 
@@ -64,6 +65,7 @@ fn wait(here: &Here, locks: &RunLocks, key: u64, site: CallSite) -> Result<(), T
 fn wait_until_taken(here: &Here, locks: &RunLocks, key: u64) -> Result<(), ThreadError> {
     let (mut has_slept, mut suspected) = (false, None);
     while !locks.takes(here.body.thread, key, has_slept)? {
+        interrupts::run_interrupts();
         // What the thread has sent is on its way before it sleeps.
         here.body.look()?;
         locks.sleep(key, SLEEP);

@@ -51,8 +51,11 @@ use dhole_model::CallSite;
 
 use crate::context::Body;
 use crate::here::{self, Begin, Here};
+use crate::interrupts;
 use crate::lock_waits;
 use crate::thread_error::ThreadError;
+
+pub use crate::interrupts::{Interrupts, interrupt_by, run_interrupts};
 
 /// A thread that waits for others of its node at a barrier tells the manager after so long of those
 /// that have come.
@@ -106,6 +109,20 @@ pub fn try_lock(key: u64, site: CallSite) -> Result<bool, ThreadError> {
     Ok(taken == 1)
 }
 
+/// Acquires a lock if that takes no wait and no message; whether it did. A thread that
+/// [waits](is_waiting) may call this where it is [interrupted](Interrupts).
+///
+/// # Errors
+/// [`ThreadError`]
+pub fn lock_at_once(key: u64) -> Result<bool, ThreadError> {
+    let here = Here::find()?;
+    let thread = here.body.thread;
+    match here.locks() {
+        Some(locks) => Ok(locks.tries(thread, key)? == Some(true)),
+        None => Ok(here.memory().sync.machine().lock_here(thread, key)),
+    }
+}
+
 /// Whether this thread has a lock.
 ///
 /// # Errors
@@ -154,20 +171,13 @@ pub fn barrier(key: u64, parties: u32, site: CallSite) -> Result<bool, ThreadErr
 }
 
 /// Gives up a lock that this thread holds, waits until the condition is signalled, and acquires the
-/// lock again. As everywhere it may go on without a signal: test what it waits for in a loop.
+/// lock again. As everywhere it may go on without a signal: test what it waits for in a loop. It
+/// does where something has [interrupted](Interrupts) it.
 ///
 /// # Errors
 /// [`ThreadError`]: this thread does not have the lock.
 pub fn wait(condition: u64, lock: u64, site: CallSite) -> Result<(), ThreadError> {
-    let here = Here::find()?;
-    here.memory().flush()?;
-    let thread = here.body.thread;
-    here.attempt(|machine, out| machine.wait_on(thread, condition, lock, site, out))?;
-    // The machine has released it, unless the signal came before the wait had begun.
-    match here.locks() {
-        Some(locks) if !locks.holds(thread, lock) => lock_waits::lock(&here, locks, lock, || site),
-        _ => Ok(()),
-    }
+    wait_until(condition, lock, None, site)
 }
 
 /// As [`wait`], for about so long at most: then all threads go on that wait on the condition, which
@@ -181,15 +191,26 @@ pub fn wait_for(
     at_most: Duration,
     site: CallSite,
 ) -> Result<(), ThreadError> {
+    wait_until(condition, lock, Some(at_most), site)
+}
+
+fn wait_until(
+    condition: u64,
+    lock: u64,
+    at_most: Option<Duration>,
+    site: CallSite,
+) -> Result<(), ThreadError> {
     let here = Here::find()?;
     here.memory().flush()?;
     let thread = here.body.thread;
     let wait: Begin<'_> = &mut |machine, out| machine.wait_on(thread, condition, lock, site, out);
+    let interrupted = interrupts::count();
     let mut is_over = false;
     here.attempt_then(wait, &mut |machine, waited, out| {
-        let left = at_most.saturating_sub(waited);
-        if is_over || !left.is_zero() {
-            return (!is_over).then_some(left);
+        let left = at_most.map(|at_most| at_most.saturating_sub(waited));
+        let ends = left.is_some_and(|left| left.is_zero()) || interrupts::count() != interrupted;
+        if is_over || !ends {
+            return left.filter(|_| !is_over);
         }
         if !machine.is_queued(thread) {
             // The manager has not heard of it, and would forget the signal.
@@ -199,6 +220,7 @@ pub fn wait_for(
         machine.signal(condition, true, out);
         None
     })?;
+    // The machine has released it, unless the signal came before the wait had begun.
     match here.locks() {
         Some(locks) if !locks.holds(thread, lock) => lock_waits::lock(&here, locks, lock, || site),
         _ => Ok(()),

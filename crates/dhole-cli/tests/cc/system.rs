@@ -52,6 +52,29 @@ fn a_signal_of_a_process_is_taken_by_the_thread_of_another_node_that_takes_it() 
     }
 }
 
+#[test]
+fn handlers_interrupt_functions_of_dhole_and_run_while_they_wait() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = built(&BUILT, "interrupts", &["-pthread"]);
+    let stock = stock("interrupts");
+    let waits = checked(Command::new(&stock).output().unwrap());
+    for (processes, domains) in [(1, "node"), (2, "node"), (2, "host")] {
+        let output = checked(run_in(domains, program, processes, &[]));
+        assert_eq!(
+            text(&output.stdout),
+            text(&waits.stdout),
+            "{processes} {domains}"
+        );
+        for _ in 0..7 {
+            // Alarms every millisecond.
+            let output = run_in(domains, program, processes, &["many"]);
+            let said = text(&output.stderr);
+            let printed = text(&output.stdout);
+            assert_eq!(printed, "sum right, rings right\n", "{domains}: {said}");
+        }
+    }
+}
+
 /// A command of a user who has no processes and may have so many, with threads counted.
 fn limited(most: usize, words: &[&str]) -> Output {
     // Limits of processes do not hold for root.
