@@ -50,6 +50,9 @@ pub struct Node {
     pub(crate) part_counters: Arc<PartCounters>,
     /// The run has ended early, as the state says.
     has_ended: Arc<AtomicBool>,
+    /// Whether a request has begun to wait for the worker's next call since its last one. Stored
+    /// under the node's lock; the worker loads it without.
+    asked: Arc<AtomicBool>,
 }
 
 /// What the node lock protects beside the heap.
@@ -100,6 +103,8 @@ pub(crate) struct State {
     /// The processes of this node beside the one that has the turn.
     pub(crate) scheduler: Scheduler,
     pub(crate) last_call: LastCall,
+    /// As [`Node::asked`].
+    pub(crate) asked: Arc<AtomicBool>,
 }
 
 impl Node {
@@ -112,6 +117,7 @@ impl Node {
         pool: &Arc<PayloadPool>,
     ) -> Node {
         let has_ended = Arc::<AtomicBool>::default();
+        let asked = Arc::new(AtomicBool::new(false));
         let state = State {
             id,
             nodes,
@@ -140,6 +146,7 @@ impl Node {
             membership: Membership::new(settings.survive),
             scheduler: Scheduler::default(),
             last_call: LastCall::default(),
+            asked: Arc::clone(&asked),
         };
         Node {
             id,
@@ -151,7 +158,14 @@ impl Node {
             pool: Arc::clone(pool),
             survives: settings.survive,
             numbers_made: AtomicU64::new(0),
+            asked,
         }
+    }
+
+    /// Whether a request waits for the worker's next call. One read of memory.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Operations that messages bring are timed by this clock, if by any.
@@ -489,7 +503,10 @@ impl State {
     /// Answers the requests that waited for a call of the worker.
     pub fn serve(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         match self.protocol.has_deferred() {
-            true => self.serve_all(step),
+            true => {
+                self.asked.store(false, Ordering::Relaxed);
+                self.serve_all(step)
+            }
             false => Ok(()),
         }
     }
@@ -715,7 +732,10 @@ impl State {
                 }
                 self.races.push(race);
             }
-            Command::Deferred => counting.all.deferred_requests += 1,
+            Command::Deferred => {
+                counting.all.deferred_requests += 1;
+                self.asked.store(true, Ordering::Relaxed);
+            }
             Command::Done => self.done = true,
             Command::Deadlock(cycle) => self.end(Ended::Deadlock(cycle)),
         }

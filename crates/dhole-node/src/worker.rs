@@ -109,13 +109,14 @@ impl<'id> Worker<'id> {
         self.link.machine.work(self.node(), units);
     }
 
-    /// Answers the requests that other processes of the same machine have sent to this node.
+    /// Answers the requests of other nodes: those that wait for a call of this worker, on every
+    /// machine, and those that processes of the same machine have sent.
     ///
-    /// A call without requests costs one read of memory; on other machines it does nothing. Without
-    /// it a request to a node that computes is answered by the service thread, which must be woken
-    /// first, or at this worker's next miss. So a long computation that reads what others read
+    /// A call without requests costs two reads of memory. Without it the service thread, which must
+    /// be woken first, answers requests for what nobody writes, and this worker answers the others
+    /// at its next miss. So a long computation that reads what others read
     /// calls this every few microseconds: once for a body, a molecule, a row. It ends no borrow,
-    /// and does not synchronise.
+    /// and does not synchronise. In a simulation it is a call like any other.
     ///
     /// # Errors
     /// [`SyncError`] where something had come, and the run is over or what came must not be. Where
@@ -123,7 +124,13 @@ impl<'id> Worker<'id> {
     #[inline]
     #[track_caller]
     pub fn poll(&self) -> Result<(), SyncError> {
-        match self.looks() {
+        let link = &self.link;
+        if link.counts_moments {
+            // There others go on only while the worker is in the runtime.
+            link.machine.enter(link.node.id);
+            link.machine.leave(link.node.id);
+        }
+        match self.looks() || link.node.is_asked() {
             true => self.serve(CallSite::caller()),
             false => Ok(()),
         }

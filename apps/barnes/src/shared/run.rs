@@ -187,13 +187,11 @@ fn pull_all(
         let mut target = Target::new(law, body.get(w).pos);
         let walk = Walk { w, body };
         walk.cube(tree, &mut target, root.side_squared());
+        w.work(target.pull.interactions * UNITS_PER_INTERACTION);
         w.poll()?;
         Ok(target.pull)
     });
-    let pulls = pulled.collect::<dhole::Result<Vec<Pull>>>()?;
-    let interactions: u64 = pulls.iter().map(|pull| pull.interactions).sum();
-    w.work(interactions * UNITS_PER_INTERACTION);
-    Ok(pulls)
+    pulled.collect()
 }
 
 /// Moves the bodies of `zone`, which are pulled like this, and returns their new places too.

@@ -1,6 +1,7 @@
 //! The facade on threads and simulated: families, freeing, races, failures, time.
 
 mod advice;
+mod answers;
 mod arrays;
 mod cost_report;
 mod failures;
