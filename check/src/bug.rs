@@ -166,11 +166,15 @@ pub enum Bug {
     SkipMark,
     /// An object stays published when it is freed, and its place is used again.
     FreePublished,
+    /// An exclusive object is withdrawn from a worker that has written it.
+    WithdrawWritten,
+    /// An exclusive object is withdrawn, and stays exclusive.
+    HideWithdrawn,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 71] = [
+    pub const ALL: [Bug; 73] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -242,6 +246,8 @@ impl Bug {
         Bug::SkipSecondLook,
         Bug::SkipMark,
         Bug::FreePublished,
+        Bug::WithdrawWritten,
+        Bug::HideWithdrawn,
     ];
 
     /// The command, as the bug leaves it.

@@ -233,6 +233,7 @@ impl State {
                     matches!(node.waits_for(), Some(Wait::Lock(_) | Wait::Barrier(_)));
                 synchronises && node.heap.has_writable()
             }),
+            Sight::Withdrawn => self.nodes().any(|node| node.has_withdrawn),
             Sight::Overtaking => {
                 let way = |parcel: &Parcel| (parcel.from, parcel.to);
                 let mut ways: Vec<_> = self.network.parcels().map(way).collect();
@@ -457,9 +458,9 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
         };
     }
     shows!(ReadThere ChangedThere Pushed FlushDeferred Outdated Deferred PreImageReply
-        Invalidated Exclusive Overtaking Forwarded Deadlock Gone Race Probe Floor Compacted
-        Reduced AskedBeside LeftOut Round RoundAhead RoundOfNews Collective Early WholePage
-        Collection)
+        Invalidated Exclusive Withdrawn Overtaking Forwarded Deadlock Gone Race Probe Floor
+        Compacted Reduced AskedBeside LeftOut Round RoundAhead RoundOfNews Collective Early
+        WholePage Collection)
 }
 
 /// The number of the collective whose value this brings.

@@ -107,6 +107,8 @@ pub enum Sight {
     Invalidated,
     /// A copy stays writable when its interval ends: its node alone writes it.
     Exclusive,
+    /// Such an object was withdrawn from a worker that computes.
+    Withdrawn,
     /// Two messages between the same nodes are in flight, so that one may overtake the other.
     Overtaking,
     /// A lock's manager passes a request on.
@@ -159,6 +161,7 @@ impl Sight {
             Sight::PreImageReply => "a reply is taken from a pre-image",
             Sight::Invalidated => "a copy is invalid",
             Sight::Exclusive => "a copy stays writable when its interval ends",
+            Sight::Withdrawn => "an exclusive object is withdrawn from its worker",
             Sight::Overtaking => "a message may overtake another",
             Sight::Forwarded => "a manager passes a lock request on",
             Sight::Deadlock => "a node is told that it is deadlocked",

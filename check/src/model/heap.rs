@@ -251,6 +251,25 @@ impl Heap {
         Ok(())
     }
 
+    /// The worker is expected to write a writable copy again.
+    pub fn expect_again(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        only(at == Presence::Exclusive, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        copy.expected = copy.writable;
+        Ok(())
+    }
+
+    /// Makes a writable copy read-only, whatever the worker does. It may have a `&mut` to what it
+    /// has written.
+    pub fn withdraw(&mut self, object: usize) -> Result<(), Fault> {
+        let copy = self.copy(object)?;
+        only(copy.writable, Fault::Heap)?;
+        only(copy.expected, Fault::Presence)?;
+        (copy.writable, copy.expected) = (false, false);
+        copy.pre_image = None;
+        Ok(())
+    }
+
     /// Whether the worker could write the object, as was expected, and has not.
     pub fn is_untouched(&self, object: usize) -> bool {
         self.copies[object].is_some_and(|copy| copy.writable && copy.expected)

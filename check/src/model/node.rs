@@ -76,6 +76,10 @@ pub struct Node {
     pub phase: Phase,
     /// What the worker has written as was expected since it last synchronised, and where.
     pub noted: Vec<(Oid, CallSite)>,
+    /// The exclusive objects among them.
+    pub written_alone: Vec<Oid>,
+    /// It has withdrawn an object from its worker.
+    pub has_withdrawn: bool,
     /// Payloads of flushes that wait for a call; whether they are of elements.
     pub held: Vec<(NodeId, bool, Vec<WriteId>)>,
     /// Messages of members that are taken again at the worker's next call.
@@ -133,6 +137,10 @@ impl Node {
             true => protocol.publishing(program.exclusive_after),
             false => protocol,
         };
+        let protocol = match program.withdraws {
+            true => protocol.withdrawing(),
+            false => protocol,
+        };
         let protocol = match program.is_paged() {
             true => protocol.paging(0..program.pages()),
             false => protocol,
@@ -149,6 +157,8 @@ impl Node {
             passed: 0,
             phase: Phase::Computing,
             noted: Vec::new(),
+            written_alone: Vec::new(),
+            has_withdrawn: false,
             held: Vec::new(),
             again: Vec::new(),
             collecting: None,
@@ -219,7 +229,50 @@ impl Node {
             }
             message => message,
         };
+        if let Message::Fetch(fetch) = &message {
+            let missed = fetch.wanted.len() - usize::from(fetch.beside);
+            for wanted in &fetch.wanted[..missed] {
+                self.withdraw(wanted.region, around)?;
+            }
+        }
         self.step(Event::Deliver { from, message }, &parcel.payload, around)
+    }
+
+    /// Withdraws an exclusive object from the worker if it computes and has not written the object.
+    pub(crate) fn withdraw(&mut self, oid: Oid, around: &Around<'_>) -> Result<(), Failed> {
+        let all = around.program.all();
+        let withdraws = around.program.withdraws && all.contains(oid);
+        let computes = self.presence() == Presence::Computing;
+        if !withdraws || !computes || !self.protocol.is_exclusive(oid) {
+            return Ok(());
+        }
+        let mut leaves = around.program.leaves(oid);
+        let is_untouched = leaves.clone().all(|leaf| self.heap.is_untouched(leaf));
+        if is_untouched || around.bug == Some(Bug::WithdrawWritten) {
+            let withdrawn = leaves.try_for_each(|leaf| self.heap.withdraw(leaf));
+            withdrawn.map_err(|fault| (fault, format!("{oid} is withdrawn")))?;
+            self.has_withdrawn = true;
+            if around.bug != Some(Bug::HideWithdrawn) {
+                self.protocol.withdrawn(oid);
+                self.publish(oid, around.program);
+            }
+        }
+        Ok(())
+    }
+
+    /// The worker has synchronised: its exclusive objects are expected to be written from here on.
+    pub(crate) fn expect_exclusive(&mut self, around: &Around<'_>) -> Result<(), Failed> {
+        let mut alone = self.protocol.take_written_alone();
+        alone.append(&mut self.written_alone);
+        for oid in alone {
+            let presence = self.presence();
+            if self.protocol.is_exclusive(oid) {
+                let mut leaves = around.program.leaves(oid);
+                let expected = leaves.try_for_each(|leaf| self.heap.expect_again(leaf, presence));
+                expected.map_err(|fault| (fault, format!("{oid} is expected to be written")))?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes an event and does what it leads to, as the engine does.
@@ -413,6 +466,7 @@ impl Node {
                 if sent.iter().any(|sent| sent.region == oid) {
                     continue;
                 }
+                self.withdraw(oid, around).map_err(|(fault, _)| fault)?;
                 let along = match self.protocol.send_along(oid, to, worker) {
                     None if around.bug == Some(Bug::SendInvalidAlong) => Some(Along {
                         // As if it had it from whoever wrote it since.

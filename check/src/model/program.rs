@@ -182,6 +182,8 @@ pub struct Program {
     pub writes: Writes,
     /// Nodes see each other's memory, and read objects there.
     pub sees: bool,
+    /// Exclusive objects are withdrawn from a worker that computes.
+    pub withdraws: bool,
     /// After how many unread versions an object is exclusive, where they do.
     pub exclusive_after: u8,
     /// Barriers begin with rounds where no node is expected to have news, and so many of the first
@@ -215,6 +217,7 @@ impl Program {
             aggregates: false,
             writes: Writes::Marked,
             sees: false,
+            withdraws: false,
             exclusive_after: 0,
             rounds: None,
         }
@@ -330,6 +333,14 @@ impl Program {
         Program {
             writes: Writes::Expected,
             ..self
+        }
+    }
+
+    /// As above, and exclusive objects are withdrawn from a worker that computes.
+    pub fn withdrawing(self) -> Program {
+        Program {
+            withdraws: true,
+            ..self.expecting()
         }
     }
 

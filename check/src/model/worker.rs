@@ -177,6 +177,9 @@ impl Node {
         if synchronises && !self.noted.is_empty() {
             self.phase = Phase::Call(Exclusive, call.1);
             let noted = std::mem::take(&mut self.noted);
+            let oids = noted.iter().map(|(oid, _)| *oid);
+            let alone = oids.filter(|oid| self.protocol.is_exclusive(*oid));
+            self.written_alone.extend(alone);
             self.step(Event::WrittenAt(noted), &[], around)?;
         }
         if let Some(Op::Release(lock) | Op::WaitOn(lock)) = self.next(around.program) {
@@ -194,6 +197,9 @@ impl Node {
             around.history.enters(self.me, number);
         }
         self.call(event, around)?;
+        if synchronises {
+            self.expect_exclusive(around)?;
+        }
         match self.next(around.program) {
             Some(op) if op.uses_counter() => self.use_counter(op, around),
             _ => Ok(()),

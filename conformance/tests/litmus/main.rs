@@ -1,6 +1,7 @@
 //! Litmus tests over ten thousand seeds of the simulator, in which messages overtake each other.
 //! They have a program of their own: ten times the seeds need half the ids of a process.
 
+mod exclusive;
 mod family;
 
 use conformance::litmus::{

@@ -243,7 +243,7 @@ fn lost_probes_leave_a_deadlock_untold() {
 
 #[test]
 fn every_bug_is_planted_in_a_test_of_its_own() {
-    const TESTS: [&str; 12] = [
+    const TESTS: [&str; 13] = [
         include_str!("array_family.rs"),
         include_str!("bugs.rs"),
         include_str!("collection.rs"),
@@ -255,6 +255,7 @@ fn every_bug_is_planted_in_a_test_of_its_own() {
         include_str!("rounds.rs"),
         include_str!("seen.rs"),
         include_str!("turnstiles.rs"),
+        include_str!("withdrawal.rs"),
         include_str!("../it/tampered.rs"),
     ];
     for (place, bug) in Bug::ALL.into_iter().enumerate() {

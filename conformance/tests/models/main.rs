@@ -26,6 +26,7 @@ mod rounds;
 mod seen;
 mod turnstiles;
 mod waits;
+mod withdrawal;
 
 use conformance::Bug;
 use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt};

@@ -87,6 +87,28 @@ impl HandleTable {
         entry.store(object, Ordering::Relaxed);
     }
 
+    /// Exchanges the entry of `oid` for `to` if it is still `from`; whether it was.
+    ///
+    /// The worker, which computes, exchanges the handle of an object that it is
+    /// [`expected`](touch::expected) to write. So does who has the node lock and withdraws the
+    /// object from it. One of the two finds the entry changed. Relaxed is enough: before the
+    /// exchange the worker wrote the bytes in a call's hold of the lock, or before that; after an
+    /// exchange in vain it takes the lock.
+    ///
+    /// # Safety
+    /// As for [`set`](HandleTable::set), of what `to` leads to, for the worker that writes once its
+    /// exchange has succeeded.
+    #[inline]
+    pub(crate) unsafe fn exchange(&self, oid: Oid, from: *mut u8, to: *mut u8) -> bool {
+        if oid.0 >= self.entries {
+            return false;
+        }
+        // SAFETY: the entry exists, by the test above, and is mapped, by the contract of `new`.
+        let entry = unsafe { self.base.add(oid.0 as usize).as_ref() };
+        let relaxed = Ordering::Relaxed;
+        entry.compare_exchange(from, to, relaxed, relaxed).is_ok()
+    }
+
     /// Makes the entry of `oid` null.
     ///
     /// # Safety

@@ -20,7 +20,7 @@ use crate::geometry::KEPT_BYTES;
 use crate::global::Segment;
 use crate::handle::HandleTable;
 use crate::local_array::LocalArray;
-use crate::noted::{NotedReads, NotedWrite, NotedWrites};
+use crate::noted::{NotedReads, NotedWrites};
 use crate::pages::Pages;
 use crate::parts::IdParts;
 use crate::pre_image::PreImages;
@@ -579,35 +579,6 @@ impl<'g> HeapMut<'g> {
         self.open(oid, pre_image, false)
     }
 
-    /// As [`make_writable`](HeapMut::make_writable), and notes whether the worker
-    /// does write it: until then the object [is untouched](HeapMut::is_untouched). Where the
-    /// detector is `vm` it counts as written at once.
-    ///
-    /// # Errors
-    /// As [`make_writable`](HeapMut::make_writable).
-    pub fn expect_write(&mut self, oid: Oid, pre_image: bool) -> Result<(), ObjectRefused> {
-        self.open(oid, pre_image, true)
-    }
-
-    /// Whether the worker may write the object, as was [expected](HeapMut::expect_write), and has
-    /// not. While it computes it may be about to.
-    #[inline]
-    pub fn is_untouched(&self, oid: Oid) -> bool {
-        let handle = self.heap.write.load(oid).map(NonNull::as_ptr);
-        handle.is_some_and(touch::is_expected)
-    }
-
-    /// The objects that were expected to be written and have been since the last time, each with
-    /// the place in the program where that was, in the order of their first writes.
-    ///
-    /// # Errors
-    /// [`ObjectRefusal::Presence`] outside of an exclusive call.
-    pub fn take_noted(&mut self) -> Result<Vec<NotedWrite>, ObjectRefused> {
-        self.exclusive("taking notes of writes", Oid(0))?;
-        // SAFETY: it is an exclusive call, as was just tested, and the node lock is held.
-        Ok(unsafe { self.heap.extents.noted.take() })
-    }
-
     /// Notes whether the worker reads the copy of `oid` that was installed last, in this call. A
     /// program is not told of it: the object counts as one that is here. Nothing happens where the
     /// detector is `vm`.
@@ -637,7 +608,12 @@ impl<'g> HeapMut<'g> {
         }
     }
 
-    fn open(&mut self, oid: Oid, pre_image: bool, expected: bool) -> Result<(), ObjectRefused> {
+    pub(crate) fn open(
+        &mut self,
+        oid: Oid,
+        pre_image: bool,
+        expected: bool,
+    ) -> Result<(), ObjectRefused> {
         const OPERATION: &str = "making writable";
         self.exclusive(OPERATION, oid)?;
         if self.heap.is_paged() {
@@ -760,7 +736,7 @@ impl<'g> HeapMut<'g> {
         self.heap.segment.allotted
     }
 
-    fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), ObjectRefused> {
+    pub(crate) fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), ObjectRefused> {
         match self.heap.presence {
             Presence::Exclusive => Ok(()),
             presence => Err(self.refuse(operation, oid, ObjectRefusal::Presence(presence))),

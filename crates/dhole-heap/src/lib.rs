@@ -81,6 +81,7 @@ mod cursor;
 mod decoding;
 mod diff;
 mod directory;
+mod expected;
 mod extent;
 mod foreign;
 mod free;

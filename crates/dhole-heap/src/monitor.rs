@@ -6,7 +6,7 @@
 //!
 //! | presence | the worker is | references that may live | what the heap allows, to any thread with the lock |
 //! |---|---|---|---|
-//! | [`Computing`](Presence::Computing) | in the user's program | any `&T`, or `&mut T` | reading the bytes of *clean* objects |
+//! | [`Computing`](Presence::Computing) | in the user's program | any `&T`, or `&mut T` | reading the bytes of *clean* objects; withdrawing |
 //! | [`Shared`](Presence::Shared) | in a call with `&Token` | `&T` | also: reading dirty objects; making them clean; installing absent ones; allocating |
 //! | [`Exclusive`](Presence::Exclusive) | in a call with `&mut Token`, or there is no token | none | everything |
 //!
@@ -44,8 +44,11 @@
 //!   writes before their reads.
 //! - *Write handles of expected writes.* Such a handle leads nowhere until the worker exchanges it
 //!   for one that does, which it does while it computes, with its token borrowed mutably. It notes
-//!   the write beside. Nobody else looks at either but in an exclusive call: until then the object
-//!   counts as dirty.
+//!   the write beside, and only an exclusive call looks at that. Until its exchange the worker
+//!   holds no `&mut` to the object: handles become such ones in exclusive calls. So a thread with
+//!   the lock may *withdraw* the object: it exchanges the handle for null, and the object is clean.
+//!   Both exchange what they have loaded, so one of them fails: then the thread takes the object
+//!   for dirty, or the worker makes a call.
 //! - *Bytes of absent objects.* No reference to them lives: handles are made null in exclusive
 //!   calls alone, when none does. So they may be written under the lock in any call.
 //! - `&T`s may go to scoped threads, which end before the borrow does, and so before any

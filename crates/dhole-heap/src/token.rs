@@ -147,7 +147,8 @@ impl<'id> Token<'id> {
     }
 
     /// Notes that the object of an access is written, if it was
-    /// [expected](crate::HeapMut::expect_write) to be: then it is writable from now on.
+    /// [expected](crate::HeapMut::expect_write) to be, and was not
+    /// [withdrawn](crate::HeapMut::withdraw): then it is writable from now on.
     #[inline]
     pub fn note_write(&mut self, miss: &Miss) -> bool {
         // A miss may name any id, unlike a reference.
@@ -158,7 +159,9 @@ impl<'id> Token<'id> {
         // SAFETY: by the contract of `HandleTable::set` under which the handle was stored, the
         // worker may write what it leads to once this is noted. This is the worker's own thread,
         // for it borrows the token.
-        unsafe { self.write.set(miss.oid, touch::noted(handle)) };
+        if !unsafe { self.write.exchange(miss.oid, handle, touch::noted(handle)) } {
+            return false; // withdrawn meanwhile
+        }
         // SAFETY: the token is borrowed mutably.
         unsafe { self.extents.noted.push((miss.oid, miss.site)) };
         true

@@ -46,9 +46,16 @@ impl State {
     }
 
     /// Where the worker wrote what it was expected to write, if races are looked for.
-    pub fn written_at(&self, heap: &mut HeapMut<'_>) -> Vec<(Oid, CallSite)> {
+    pub fn written_at(&mut self, heap: &mut HeapMut<'_>) -> Vec<(Oid, CallSite)> {
         let noted = heap.take_noted();
         let noted = noted.unwrap_or_else(|error| panic!("who synchronises is in a call: {error}"));
+        let State {
+            protocol,
+            written_alone,
+            ..
+        } = self;
+        let oids = noted.iter().map(|(oid, _)| *oid);
+        written_alone.notes(oids, |oid| protocol.is_exclusive(oid));
         if self.on_race == Races::Ignore {
             return Vec::new();
         }

@@ -3,7 +3,7 @@
 use dhole_heap::{HeapMut, Miss};
 use dhole_model::{NodeId, Oid};
 use dhole_net::Payload;
-use dhole_protocol::{Follow, MOST_ALONG, ProtocolError, Sent, SentList};
+use dhole_protocol::{Follow, MOST_ALONG, ProtocolError, Sent, SentList, WorkerIs};
 
 use crate::graphs::Named;
 use crate::node::State;
@@ -36,6 +36,9 @@ impl State {
             let fits = bytes.is_some_and(|bytes| payload.len() + bytes <= most_bytes);
             if !fits || !is_free && followed == 0 || self.graphs.sent.contains(&oid) {
                 continue;
+            }
+            if worker == WorkerIs::Computing {
+                self.withdraw(oid, step.heap);
             }
             let Some(along) = self.protocol.send_along(oid, to, worker) else {
                 continue;

@@ -212,6 +212,7 @@ impl State {
         if !self.may_be_bytes() {
             return None;
         }
+        self.withdraw_missed(&fetch, step.heap);
         let taken = self.directly(step, |protocol, worker, fx| {
             protocol.fetch(from, fetch, worker, fx)
         });

@@ -95,7 +95,9 @@ mod sync;
 mod sync_error;
 mod sync_object;
 mod waits;
+mod withdrawal;
 mod worker;
+mod written_alone;
 
 pub use access::Cursor;
 pub use collective::MOST_COLLECTIVE_BYTES;

@@ -31,6 +31,7 @@ use crate::settings::Settings;
 use crate::spawn::Scheduler;
 use crate::step::{Step, must, worker_is};
 use crate::sync_error::RunEnded;
+use crate::written_alone::WrittenAlone;
 
 /// A node reports no more than so many mistakes.
 const MOST_WARNINGS: usize = 100;
@@ -103,6 +104,7 @@ pub(crate) struct State {
     /// The processes of this node beside the one that has the turn.
     pub(crate) scheduler: Scheduler,
     pub(crate) last_call: LastCall,
+    pub(crate) written_alone: WrittenAlone,
     /// As [`Node::asked`].
     pub(crate) asked: Arc<AtomicBool>,
 }
@@ -146,6 +148,7 @@ impl Node {
             membership: Membership::new(settings.survive),
             scheduler: Scheduler::default(),
             last_call: LastCall::default(),
+            written_alone: WrittenAlone::default(),
             asked: Arc::clone(&asked),
         };
         Node {
@@ -420,7 +423,12 @@ impl State {
                 let message = Message::QuiescenceProbe(probe);
                 self.step(Event::Deliver { from, message }, step)
             }
-            message => self.step(Event::Deliver { from, message }, step),
+            message => {
+                if let Message::Fetch(fetch) = &message {
+                    self.withdraw_missed(fetch, step.heap);
+                }
+                self.step(Event::Deliver { from, message }, step)
+            }
         };
         if let Err(cause) = taken {
             self.broke(cause, step);

@@ -47,6 +47,7 @@ impl Link<'_> {
         self.awaits(Awaited::by(WaitCause::Barrier));
         call.split().1.membership.cut()?;
         self.acts(call, |state, step| state.arrive(site, step))?;
+        self.synchronised(call);
         self.outcome(call)?;
         Ok(())
     }

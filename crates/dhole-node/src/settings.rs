@@ -98,6 +98,9 @@ impl Settings {
             protocol = protocol.publishing(EXCLUSIVE_AFTER);
         }
         match self.optimisations.write_detection {
+            WriteDetection::Marks if self.learns() && self.nodes > 1 => {
+                protocol.expecting_writes().withdrawing()
+            }
             WriteDetection::Marks if self.learns() => protocol.expecting_writes(),
             WriteDetection::Marks => protocol,
             WriteDetection::Twins | WriteDetection::Objects => protocol.comparing(),

@@ -260,7 +260,11 @@ impl<'id> Link<'id> {
         event: Option<Event>,
     ) -> Result<(), Box<Failure>> {
         self.flush_before(call, event.as_ref())?;
+        let synchronises = event.as_ref().is_some_and(Event::synchronises);
         self.step(call, event)?;
+        if synchronises {
+            self.synchronised(call);
+        }
         self.send(call);
         Ok(())
     }
@@ -334,8 +338,18 @@ impl<'id> Link<'id> {
             call.split().1.membership.cut()?;
         }
         self.awaits_by(&event);
+        let synchronises = event.synchronises();
         self.step(call, Some(event))?;
+        if synchronises {
+            self.synchronised(call);
+        }
         self.outcome(call)
+    }
+
+    /// The interval of the worker that synchronises has ended.
+    pub(crate) fn synchronised(&self, call: &mut MonitorCall<'_, State>) {
+        let (mut heap, state) = call.split();
+        state.expect_exclusive(&mut heap);
     }
 
     /// What the worker waits for next, for the report.

@@ -35,6 +35,7 @@ mod operations;
 mod passing;
 mod probes;
 mod records;
+mod withdrawal;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
@@ -328,6 +329,13 @@ impl Protocol {
     /// must be told ([`Event::Unwritten`]) before the worker synchronises.
     pub fn expecting_writes(mut self) -> Protocol {
         self.coherence.expect_writes();
+        self
+    }
+
+    /// The same protocol, of a node that withdraws exclusive objects from a worker that computes:
+    /// it [is told](Protocol::take_written_alone) which are to be expected to be written.
+    pub fn withdrawing(mut self) -> Protocol {
+        self.coherence.withdraw_exclusive();
         self
     }
 

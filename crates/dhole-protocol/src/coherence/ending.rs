@@ -3,7 +3,6 @@
 use dhole_model::{NodeId, OidRange, Version};
 
 use super::Protocols;
-use crate::coherence::lazy::Lazy;
 use crate::coherence::object_table::Ended;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::region::Table;
@@ -99,11 +98,12 @@ impl Protocols {
         let may_keep = may_keep.then_some(self.lazy.exclusive_after);
         let (mut written, mut freed) = (Vec::new(), Vec::new());
         let Protocols {
-            lazy: Lazy { dirty, .. },
+            lazy,
             objects,
             races,
             ..
         } = self;
+        let mut dirty = std::mem::take(&mut lazy.dirty);
         dirty.retain(|(oid, _)| {
             let oid = *oid;
             let object = objects.get_mut(oid);
@@ -112,8 +112,9 @@ impl Protocols {
                 return true;
             }
             let how = object.end_interval(self.me, version, may_keep);
-            if how != Ended::Exclusive {
-                out.push(Command::Objects(RegionCommand::MakeClean(oid)));
+            match how {
+                Ended::Exclusive => lazy.is_written_alone(oid),
+                _ => out.push(Command::Objects(RegionCommand::MakeClean(oid))),
             }
             if how == Ended::OnlyHere {
                 return false;
@@ -121,10 +122,11 @@ impl Protocols {
             OidRange::push(&mut written, oid);
             true
         });
-        races.wrote(version.lamport, dirty);
+        races.wrote(version.lamport, &dirty);
         let ids = freed.iter().flat_map(|range| range.iter());
         ids.for_each(|oid| races.freed(oid));
         dirty.clear();
+        lazy.dirty = dirty;
         [written, freed]
     }
 }

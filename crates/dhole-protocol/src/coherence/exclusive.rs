@@ -11,6 +11,13 @@
 //! many intervals in a row have written it, and nobody has read it. From the third of them on each
 //! makes it writable and clean again, and tells nobody. When an exclusive one is asked for, those
 //! of its chunk are exclusive no longer, nor will they be.
+//!
+//! The worker writes an exclusive object without a call, so whoever asks for one would wait for its
+//! next call, which may be far. But most are not being written when they are asked for. So they are
+//! *expected* to be written from the end of an interval on, as others are (see
+//! [`expected`](super::expected)), and the worker notes its first write. Before a request is taken
+//! the engine *withdraws* what was not written: it makes the object clean, which is not exclusive
+//! any more, and the request is answered at once. The bytes are those of the end of the interval.
 
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
@@ -62,6 +69,7 @@ impl Protocols {
             let object = self.objects.get_mut(oid);
             let since = object.newest();
             object.exclusive = true;
+            self.lazy.is_written_alone(oid);
             let pre_image = false;
             out.push(Command::Objects(RegionCommand::MakeWritable {
                 region: oid,
@@ -92,6 +100,33 @@ impl Protocols {
         });
         let next = oid.plus(u64::from(made));
         self.lazy.ahead = Ahead { next, made };
+    }
+
+    /// From now on exclusive objects can be withdrawn while the worker computes.
+    pub fn withdraw_exclusive(&mut self) {
+        self.lazy.withdraws = true;
+    }
+
+    /// Takes the objects that have become exclusive, or writable as such, since the last time: from
+    /// the end of the interval on each that [is exclusive](Protocols::is_exclusive) is expected to
+    /// be written.
+    pub fn take_written_alone(&mut self) -> Vec<Oid> {
+        std::mem::take(&mut self.lazy.written_alone)
+    }
+
+    /// Whether the worker may write the object without a call, and nobody is told.
+    pub fn is_exclusive(&self, oid: Oid) -> bool {
+        self.objects.get(oid).exclusive
+    }
+
+    /// An exclusive object is clean, which the worker had not written.
+    pub fn withdrawn(&mut self, oid: Oid) {
+        let publishes = self.lazy.publishes;
+        let object = self.objects.get_mut(oid);
+        object.exclusive = false;
+        if publishes {
+            object.stay_clean();
+        }
     }
 
     /// An exclusive object was asked for, by one of those who read what is clean here without a

@@ -129,6 +129,7 @@ impl Protocols {
             made += 1;
             if !tells && object.may_be_exclusive(*me, exclusive_after) {
                 object.exclusive = true;
+                lazy.is_written_alone(at);
                 let (oid, pre_image) = (at, false);
                 out.push(Command::Objects(RegionCommand::MakeWritable {
                     region: oid,

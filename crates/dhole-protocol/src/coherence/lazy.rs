@@ -32,6 +32,19 @@ pub(crate) struct Lazy {
     pub publishes: bool,
     /// Intervals in a row that write an object here while nobody reads it, before it is exclusive.
     pub exclusive_after: u8,
+    /// Exclusive objects can be withdrawn while the worker computes.
+    pub withdraws: bool,
+    /// The objects that have become exclusive, or writable as such, since somebody took these.
+    pub written_alone: Vec<Oid>,
+}
+
+impl Lazy {
+    /// The object is exclusive, and writable.
+    pub(super) fn is_written_alone(&mut self, oid: Oid) {
+        if self.withdraws {
+            self.written_alone.push(oid);
+        }
+    }
 }
 
 impl Protocols {

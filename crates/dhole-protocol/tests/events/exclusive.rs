@@ -329,3 +329,38 @@ fn what_others_read_without_a_message_stays_clean_and_is_announced_once_it_was_r
     assert_eq!([(); 6].map(|()| intervals(&mut alone)), [1, 1, 0, 1, 0, 0]);
     assert_eq!(alone.nodes[0].published(OBJECT), None);
 }
+
+#[test]
+fn what_was_withdrawn_is_sent_while_the_worker_computes_and_then_announced() {
+    let withdrawing = || {
+        let mut pack = Pack::new(2);
+        let protocol = Protocol::finding(Races::Ignore, n(0), 2);
+        pack.nodes[0] = protocol.expecting_writes().withdrawing();
+        pack.local(0, allocated(OidRange::one(OBJECT)));
+        assert_eq!([(); 3].map(|()| intervals(&mut pack)), [1, 0, 0]);
+        pack
+    };
+    let mut pack = withdrawing();
+    assert_eq!(pack.nodes[0].take_written_alone(), [OBJECT]);
+    assert_eq!(pack.nodes[0].take_written_alone(), []);
+    assert!(pack.nodes[0].is_exclusive(OBJECT));
+    pack.run(1, acquire(0));
+    pack.begin(1, miss(OBJECT, 0));
+    let (_, _, fetch) = pack.in_flight.pop_front().expect("a fetch");
+    let node = &mut pack.nodes[0];
+    node.withdrawn(OBJECT);
+    assert!(!node.is_exclusive(OBJECT));
+    let mut out = Vec::new();
+    node.step(from(1, fetch), WorkerIs::Computing, &mut out)
+        .expect("a sound request");
+    assert_eq!(from_pre_image(&out), Some(false), "{out:?}");
+    assert!(!out.contains(&Command::Objects(RegionCommand::MakeClean(OBJECT))));
+    let (oid, site) = (OBJECT, site(3));
+    let made = pack.local(0, Event::WriteFault { oid, site });
+    assert!(matches!(
+        made[..],
+        [Command::Objects(RegionCommand::MakeWritable { .. })]
+    ));
+    let done = pack.begin(0, acquire(1));
+    assert!(done.contains(&Command::IntervalEnded), "it is announced");
+}
