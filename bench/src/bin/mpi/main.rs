@@ -25,9 +25,12 @@ fn main() -> Outcome<()> {
         }
         ["as-asp", vertices] => asp::run(vertices.parse()?),
         ["as-tsp", file] => tsp::run(file),
-        ["as-barnes", bodies, steps] => barnes::run(bodies.parse()?, steps.parse()?),
+        ["as-barnes", bodies, steps, untimed] => {
+            barnes::run(bodies.parse()?, steps.parse()?, untimed.parse()?)
+        }
         [] => programs::measure("all"),
+        ["barnes", "--untimed", untimed] => programs::barnes(untimed.parse()?),
         [what] => programs::measure(what),
-        _ => Err("mpi [floors|barrier|sor|asp|tsp|barnes|crowd]".into()),
+        _ => Err("mpi [floors|barrier|sor|asp|tsp|barnes [--untimed N]|crowd]".into()),
     }
 }
