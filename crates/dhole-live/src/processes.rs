@@ -367,6 +367,10 @@ impl Machine for Processes {
         processor_ns(ClockId::ProcessCPUTime)
     }
 
+    fn worker_processor(&self, _node: NodeId) -> Option<u64> {
+        processor_ns(ClockId::ThreadCPUTime)
+    }
+
     fn multiprocess(&self) -> Option<&dyn Multiprocess> {
         Some(self)
     }

@@ -235,6 +235,10 @@ impl Machine for Threads {
         processor_ns(ClockId::ThreadCPUTime)
     }
 
+    fn worker_processor(&self, node: NodeId) -> Option<u64> {
+        self.processor(node)
+    }
+
     fn work(&self, _node: NodeId, _units: u64) {}
 
     fn start_fibers(

@@ -67,6 +67,17 @@ pub struct PhaseTimes {
     ///
     /// [`compared_ns`]: PhaseTimes::compared_ns
     pub processor_ns: u64,
+    /// Processor time of the worker's own thread, from the beginning to the end of the program on
+    /// the node. None in a simulation.
+    pub worker_processor_ns: u64,
+    /// Of that, about [`Phase::Miss`]: an estimate from a sample of the waits, as the next three.
+    pub miss_processor_ns: u64,
+    /// [`Phase::Lock`].
+    pub lock_processor_ns: u64,
+    /// [`Phase::Barrier`].
+    pub barrier_processor_ns: u64,
+    /// [`Phase::Operation`].
+    pub operation_processor_ns: u64,
 }
 
 impl PhaseTimes {
@@ -87,6 +98,34 @@ impl PhaseTimes {
         let waits = [self.lock_ns, self.barrier_ns, self.operation_ns];
         let sum = waits.into_iter().fold(self.miss_ns, u64::saturating_add);
         sum.saturating_add(self.one_sided_ns)
+    }
+
+    /// How long the worker's own thread had a processor in a phase; `None` where that is not known.
+    /// A one-sided read does not wait: it has a processor for all of its time.
+    pub fn processor_of(&self, phase: Phase) -> Option<u64> {
+        let waits = [Phase::Miss, Phase::Lock, Phase::Barrier, Phase::Operation];
+        let all_ns = self.worker_processor_ns;
+        let apart_ns = waits.map(|wait| *self.processor_in(wait));
+        let apart_ns = apart_ns.into_iter().fold(0, u64::saturating_add);
+        let not_waiting_ns = all_ns.saturating_sub(apart_ns);
+        let read_ns = self.one_sided_ns.min(not_waiting_ns);
+        let ns = match phase {
+            Phase::Computing => not_waiting_ns - read_ns,
+            Phase::OneSided => read_ns,
+            wait => *self.processor_in(wait),
+        };
+        (all_ns > 0).then_some(ns)
+    }
+
+    /// The processor's time in a phase that is a wait; the whole otherwise.
+    fn processor_in(&self, wait: Phase) -> &u64 {
+        match wait {
+            Phase::Miss => &self.miss_processor_ns,
+            Phase::Lock => &self.lock_processor_ns,
+            Phase::Barrier => &self.barrier_processor_ns,
+            Phase::Operation => &self.operation_processor_ns,
+            Phase::Computing | Phase::OneSided => &self.worker_processor_ns,
+        }
     }
 
     /// The time of a phase that ends a wait.
@@ -135,6 +174,11 @@ impl PhaseTimes {
             operation_ns,
             compared_ns,
             processor_ns,
+            worker_processor_ns,
+            miss_processor_ns,
+            lock_processor_ns,
+            barrier_processor_ns,
+            operation_processor_ns,
         } = other;
         let pairs = [
             (&mut self.whole_ns, whole_ns),
@@ -145,6 +189,11 @@ impl PhaseTimes {
             (&mut self.operation_ns, operation_ns),
             (&mut self.compared_ns, compared_ns),
             (&mut self.processor_ns, processor_ns),
+            (&mut self.worker_processor_ns, worker_processor_ns),
+            (&mut self.miss_processor_ns, miss_processor_ns),
+            (&mut self.lock_processor_ns, lock_processor_ns),
+            (&mut self.barrier_processor_ns, barrier_processor_ns),
+            (&mut self.operation_processor_ns, operation_processor_ns),
         ];
         pairs
             .into_iter()
@@ -167,7 +216,15 @@ mod tests {
             operation_ns: 2,
             compared_ns: 50,
             processor_ns: 25,
+            worker_processor_ns: 70,
+            miss_processor_ns: 8,
+            lock_processor_ns: 1,
+            barrier_processor_ns: 12,
+            operation_processor_ns: 2,
         };
+        let processor = Phase::ALL.map(|phase| one.processor_of(phase));
+        assert_eq!(processor, [42, 8, 5, 1, 12, 2].map(Some));
+        assert_eq!(PhaseTimes::default().processor_of(Phase::Miss), None);
         let sum: u64 = Phase::ALL.iter().map(|phase| one.of(*phase)).sum();
         assert_eq!((one.of(Phase::Computing), sum), (60, 100));
         assert_eq!(one.processor_share(), Some(0.5));

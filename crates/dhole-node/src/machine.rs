@@ -215,6 +215,12 @@ pub trait Machine: Sync {
         None
     }
 
+    /// Nanoseconds of processor time of the thread that calls, the worker's, where nodes have
+    /// threads of their own. It is a system call.
+    fn worker_processor(&self, _node: NodeId) -> Option<u64> {
+        None
+    }
+
     /// Bytes of pages for shared objects for which a node has memory, if that is limited.
     fn memory_bytes(&self) -> Option<u64> {
         None

@@ -3,6 +3,7 @@
 
 use dhole_model::{CallSite, Counters, NodeId};
 
+use crate::machine::Fiber;
 use crate::measured::{Measured, Part};
 use crate::node::{Node, State};
 use crate::sync_error::SyncError;
@@ -88,8 +89,12 @@ impl Worker<'_> {
         let id: NodeId = link.node.id;
         link.machine.enter(id);
         let (computed_ns, at) = (link.machine.computed(id), link.machine.now(id));
+        let processor_ns = link.machine.worker_processor(id);
         let mut guard = link.node.monitor.lock();
         let (heap, state) = guard.split();
+        if link.fiber == Fiber::PROGRAM {
+            state.counting.phases.worker_had(processor_ns);
+        }
         let mut now = state.counters(heap.store_bytes());
         now.computed_ns = computed_ns;
         now.phases.whole_ns = at;
@@ -102,11 +107,12 @@ impl Worker<'_> {
 
 impl Node {
     /// The program is over here at this time of the node's clock, and has computed for so many
-    /// nanoseconds.
-    pub(crate) fn has_ended(&self, now_ns: u64, computed_ns: u64) {
+    /// nanoseconds. The clock of its thread stands so.
+    pub(crate) fn has_ended(&self, now_ns: u64, computed_ns: u64, processor_ns: Option<u64>) {
         let mut guard = self.monitor.lock();
         let counting = &mut guard.split().1.counting;
         counting.all.computed_ns = computed_ns;
+        counting.phases.worker_had(processor_ns);
         counting.phases.whole(now_ns);
     }
 

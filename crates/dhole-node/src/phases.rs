@@ -20,6 +20,60 @@ pub(crate) struct PhaseClock {
     barrier_over_ns: u64,
     /// The last look at the processor's clock.
     looked: Option<Look>,
+    /// The clock of the worker's own thread, when the program began.
+    began_processor_ns: Option<u64>,
+    /// The processor's time in waits, by phase.
+    waited: [WaitedOnProcessor; 4],
+}
+
+/// Longer waits are sampled apart from shorter ones: as a rule a worker parks in them, and spins in
+/// the others.
+const LONG_NS: u64 = 100_000;
+
+/// Two looks at a thread's clock take up to 2 us. So they are a five hundredth of this time.
+const WAITED_NS: u64 = 1_000_000;
+
+/// Of short waits one in so many is looked at, as soon as enough was waited.
+const ONE_IN: u64 = 64;
+
+/// The processor's time in the waits of one phase: in the short ones, and in the long ones.
+#[derive(Clone, Copy, Default)]
+struct WaitedOnProcessor {
+    waits: u64,
+    /// When the last wait began whose processor time was looked at, by the clock of waits.
+    looked_ns: u64,
+    /// How long the last wait took.
+    took_ns: u64,
+    of_each: [Sampled; 2],
+}
+
+/// Waits, of which some had their processor time looked at.
+#[derive(Clone, Copy, Default)]
+struct Sampled {
+    all_ns: u64,
+    seen_ns: u64,
+    processor_ns: u64,
+}
+
+impl Sampled {
+    /// The processor's time in all of them, by those that were looked at; by `others` where none
+    /// was.
+    fn processor_ns(&self, others: &Sampled) -> u64 {
+        let by = if self.seen_ns > 0 { self } else { others };
+        let ns = u128::from(self.all_ns) * u128::from(by.processor_ns);
+        let ns = ns / u128::from(by.seen_ns.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX).min(self.all_ns)
+    }
+}
+
+/// The place of a phase that is a wait.
+fn place(wait: Phase) -> usize {
+    match wait {
+        Phase::Miss => 0,
+        Phase::Lock => 1,
+        Phase::Barrier => 2,
+        Phase::Operation | Phase::Computing | Phase::OneSided => 3,
+    }
 }
 
 /// A look at the clocks.
@@ -45,6 +99,46 @@ impl PhaseClock {
     pub fn ends(&mut self, waits_ns: u64) {
         if let Some(phase) = self.waits.take() {
             *self.times.of_mut(phase) += waits_ns.saturating_sub(self.since_ns);
+        }
+    }
+
+    /// The program begins, when the clock of the worker's own thread stands so.
+    pub fn begins(&mut self, processor_ns: Option<u64>) {
+        self.began_processor_ns = processor_ns;
+    }
+
+    /// The clock of the worker's own thread stands so.
+    pub fn worker_had(&mut self, processor_ns: Option<u64>) {
+        if let (Some(now), Some(began)) = (processor_ns, self.began_processor_ns) {
+            self.times.worker_processor_ns = now.saturating_sub(began);
+        }
+    }
+
+    /// Whether the clock of the worker's own thread is to be looked at when this wait begins, and
+    /// when it ends: the first of its phase, one behind a wait of which two looks are a small part,
+    /// and of the others some, chosen without regard to how long they take.
+    pub fn looks_at_wait(&mut self, wait: Phase, waits_ns: u64) -> bool {
+        let of = &mut self.waited[place(wait)];
+        of.waits += 1;
+        let is_chosen =
+            || (of.waits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).is_multiple_of(ONE_IN);
+        let is_due = || waits_ns.saturating_sub(of.looked_ns) >= WAITED_NS && is_chosen();
+        let looks = of.waits == 1 || of.took_ns >= WAITED_NS || is_due();
+        if looks {
+            of.looked_ns = waits_ns;
+        }
+        looks
+    }
+
+    /// A wait is over that took so long, and so much of the processor, if that was looked at.
+    pub fn waited(&mut self, wait: Phase, took_ns: u64, processor_ns: Option<u64>) {
+        let of = &mut self.waited[place(wait)];
+        of.took_ns = took_ns;
+        let of = &mut of.of_each[usize::from(took_ns >= LONG_NS)];
+        of.all_ns += took_ns;
+        if let Some(ns) = processor_ns {
+            of.seen_ns += took_ns;
+            of.processor_ns += ns.min(took_ns);
         }
     }
 
@@ -102,8 +196,17 @@ impl PhaseClock {
             0 => u64::MAX, // the program is not over
             whole => whole.saturating_sub(self.waited_ns()),
         };
+        let of = |wait: Phase| {
+            let [short, long] = self.waited[place(wait)].of_each;
+            let ns = short.processor_ns(&long) + long.processor_ns(&short);
+            ns.min(self.times.of(wait))
+        };
         PhaseTimes {
             one_sided_ns: one_sided_ns.min(most),
+            miss_processor_ns: of(Phase::Miss),
+            lock_processor_ns: of(Phase::Lock),
+            barrier_processor_ns: of(Phase::Barrier),
+            operation_processor_ns: of(Phase::Operation),
             ..self.times
         }
     }
@@ -220,6 +323,38 @@ mod tests {
         // The clock of another thread tells nothing.
         clock.looks(other, 300_000, 7);
         assert_eq!(clock.times(0).compared_ns, 160_000);
+    }
+
+    #[test]
+    fn the_processor_of_waits_is_known_by_a_sample_of_short_ones_and_by_the_long_ones() {
+        let mut clock = PhaseClock::default();
+        let (mut now, mut looks) = (0, [0, 0]);
+        let mut wait = |phase, took, processor, looked: &mut u64| {
+            let looks = clock.looks_at_wait(phase, now);
+            *looked += u64::from(looks);
+            clock.waits(phase, now);
+            now += took;
+            clock.ends(now);
+            clock.waited(phase, took, looks.then_some(processor));
+        };
+        // Short waits spin; in a long one the worker sleeps.
+        for _ in 0..100_000 {
+            wait(Phase::Miss, 500, 500, &mut looks[0]);
+        }
+        for round in 0..10 {
+            wait(Phase::Barrier, 4_000_000, 40_000 + round, &mut looks[1]);
+        }
+        assert!((2..60).contains(&looks[0]), "{looks:?}");
+        assert_eq!(looks[1], 10);
+        clock.begins(Some(7));
+        clock.worker_had(Some(80_000_007));
+        clock.whole(200_000_000);
+        let times = clock.times(0);
+        let [missed, met] = [100_000 * 500, 10 * 40_000 + 45];
+        assert_eq!(times.processor_of(Phase::Miss), Some(missed));
+        assert_eq!(times.processor_of(Phase::Barrier), Some(met));
+        let computed = 80_000_000 - missed - met;
+        assert_eq!(times.processor_of(Phase::Computing), Some(computed));
     }
 
     #[test]

@@ -139,6 +139,8 @@ pub(crate) struct Waiting {
     site: CallSite,
     /// When, by the clock by which it is counted how long workers wait.
     pub began_ns: u64,
+    /// The clock of the worker's thread then, if it was looked at.
+    pub processor_ns: Option<u64>,
     misses: u64,
     /// Bytes that had come before.
     bytes: u64,
@@ -218,6 +220,7 @@ impl Waits {
             awaited,
             site,
             began_ns,
+            processor_ns: None,
             misses: misses - before,
             bytes: self.bytes,
         }

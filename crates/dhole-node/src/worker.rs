@@ -486,9 +486,14 @@ impl<'id> Link<'id> {
         let now_ns = self.machine.waited(self.node.id);
         let misses = counting.all.misses;
         counting.phases.waits(awaited.phase(), now_ns);
-        counting
+        let looks = counting.phases.looks_at_wait(awaited.phase(), now_ns);
+        let mut waiting = counting
             .waits
-            .begins(awaited, last_call.site(), misses, now_ns)
+            .begins(awaited, last_call.site(), misses, now_ns);
+        if looks {
+            waiting.processor_ns = self.machine.worker_processor(self.node.id);
+        }
+        waiting
     }
 
     /// The worker comes to where all nodes come. Where it need not wait it goes on at once.
@@ -516,6 +521,7 @@ impl<'id> Link<'id> {
             let mut guard = self.node.monitor.lock();
             let phases = &mut guard.split().1.counting.phases;
             phases.looks(self.fiber.0, now_ns, processor_ns);
+            phases.begins(self.machine.worker_processor(id));
         }
     }
 
@@ -541,8 +547,10 @@ impl<'id> Link<'id> {
             false => waiting.began_ns,
         };
         let mut patience = self.suspect_after;
+        let mut began_processor_ns = waiting.processor_ns;
         let outcome = loop {
             if self.let_others(call)? {
+                began_processor_ns = None;
                 // The others had phases of their own.
                 let now = self.machine.waited(id);
                 call.split().1.counting.phases.waits(waiting.phase(), now);
@@ -580,8 +588,16 @@ impl<'id> Link<'id> {
             }
         };
         let now = self.machine.waited(id);
+        let processor_ns = began_processor_ns.and_then(|began| {
+            let now = self.machine.worker_processor(id)?;
+            Some(now.saturating_sub(began))
+        });
         let counting = &mut call.split().1.counting;
         counting.phases.ends(now);
+        let took_ns = now.saturating_sub(waiting.began_ns);
+        counting
+            .phases
+            .waited(waiting.phase(), took_ns, processor_ns);
         let waited_ns = now.saturating_sub(began);
         counting.all.waited_ns += waited_ns;
         match waiting.phase() {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use dhole_model::{LineCost, MessageKind, Phase, WaitCause, WaitCost};
+use dhole_model::{LineCost, MessageKind, Phase, PhaseTimes, WaitCause, WaitCost};
 use dhole_node::MemoryConsistency;
 
 use crate::Report;
@@ -12,6 +12,10 @@ use crate::words::{Count, Counted, ns};
 const MOST_SHOWN: usize = 10;
 /// A line is shown if it took at least so large a part of all waiting: one of so many.
 const LEAST_PART: u64 = 1000;
+/// Nodes that are told apart; of more, the sum is shown.
+const MOST_NODES_SHOWN: usize = 16;
+/// The least processor time of a phase that is shown.
+const LEAST_SHOWN_NS: u64 = 100_000;
 /// What is waited for, in the order in which it is told.
 const CAUSES: [WaitCause; 4] = [
     WaitCause::Object,
@@ -99,6 +103,14 @@ impl Report {
                 let seconds = ns(node.of(phase)).as_secs_f64();
                 *text += &format!("\"{}\":{seconds}", phase.name());
             });
+            if node.worker_processor_ns > 0 {
+                *text += ",\"processor\":{";
+                list(text, Phase::ALL, |text, phase| {
+                    let seconds = ns(node.processor_of(phase).unwrap_or(0)).as_secs_f64();
+                    *text += &format!("\"{}\":{seconds}", phase.name());
+                });
+                text.push('}');
+            }
             text.push('}');
         });
         text += "]}";
@@ -158,6 +170,7 @@ impl Display for Lines<'_> {
             write!(f, "; one-sided reads about {:.1?}", ns(reads_ns))?;
         }
         writeln!(f)?;
+        report.tell_processor_time(f)?;
         let all_ns = all_ns.saturating_add(reads_ns);
         let lines = &report.costs.lines;
         let counts = |line: &&LineCost| line.cost.spent_ns() >= all_ns / LEAST_PART;
@@ -187,6 +200,36 @@ impl Display for Lines<'_> {
         }
         Ok(())
     }
+}
+
+impl Report {
+    /// How long the workers had a processor, by phase: each of a few nodes, or all together.
+    fn tell_processor_time(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.phases();
+        if nodes.len() <= MOST_NODES_SHOWN {
+            let mut each = nodes.iter().enumerate();
+            return each
+                .try_for_each(|(node, phases)| tell_processor(f, &format!("node {node}"), phases));
+        }
+        let mut all = PhaseTimes::default();
+        nodes.iter().for_each(|node| all.add(node));
+        tell_processor(f, "all workers", &all)
+    }
+}
+
+/// A line of processor time, where that is known.
+fn tell_processor(f: &mut fmt::Formatter<'_>, of: &str, phases: &PhaseTimes) -> fmt::Result {
+    let known = |phase: Phase| Some((phase, phases.processor_of(phase)?));
+    let parts = Phase::ALL.into_iter().filter_map(known);
+    let parts = parts.filter(|(phase, ns)| *phase == Phase::Computing || *ns >= LEAST_SHOWN_NS);
+    let parts: Vec<String> = parts
+        .map(|(phase, time)| format!("{} {:.1?}", phase.name(), ns(time)))
+        .collect();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let all = ns(phases.worker_processor_ns);
+    writeln!(f, "processor of {of}: {all:.1?} ({})", parts.join(", "))
 }
 
 /// The numbers of a cost, as fields of an object.

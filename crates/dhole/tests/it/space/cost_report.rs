@@ -1,10 +1,14 @@
 //! What a report says of the lines of a program.
 #![cfg(feature = "sim")]
 
+use std::time::Duration;
+
 use dhole::sim::{Description, Settings};
 use dhole::{
-    Config, LineCost, LineCosts, Lock, Optimisations, Ref, Report, Result, Share, WaitCause, Worker,
+    Config, LineCost, LineCosts, Lock, Optimisations, Phase, Ref, Report, Result, Share, WaitCause,
+    Worker,
 };
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::Value;
 
 #[derive(Share, Clone, Copy)]
@@ -260,6 +264,55 @@ fn json_has_what_the_report_has() {
     assert_eq!(json["waits"]["miss"]["waits"], total.fetch_rounds);
     assert_eq!(json["messages"], total.messages);
     assert_eq!(json["left_out"], Value::Object(serde_json::Map::new()));
+}
+
+/// A node that computes has a processor; one that waits for long sleeps. Lines for people and JSON
+/// say so of each node. A simulated node has none.
+#[test]
+fn processor_time_is_told_by_phase_and_node() {
+    const COMPUTES: Duration = Duration::from_millis(30);
+    let report = Config::nodes(2)
+        .run(|w| {
+            if w.node().index() == 0 {
+                let time = || clock_gettime(ClockId::ThreadCPUTime);
+                let since = |began: Timespec| {
+                    let took = time() - began;
+                    Duration::new(took.tv_sec.unsigned_abs(), took.tv_nsec as u32)
+                };
+                let began = time();
+                while since(began) < COMPUTES {
+                    std::hint::spin_loop();
+                }
+            }
+            Ok(w.barrier()?)
+        })
+        .unwrap()
+        .report;
+    let nodes = report.phases();
+    let had = |node: usize, phase| {
+        let ns = nodes[node].processor_of(phase);
+        Duration::from_nanos(ns.expect("threads have processors"))
+    };
+    assert!(had(0, Phase::Computing) >= COMPUTES, "{nodes:#?}");
+    assert!(had(1, Phase::Computing) < COMPUTES / 2, "{nodes:#?}");
+    for node in nodes.iter() {
+        let waited = node.barrier_ns;
+        assert!(node.barrier_processor_ns <= waited, "{node:#?}");
+        assert!(node.worker_processor_ns >= node.barrier_processor_ns);
+    }
+    let (lines, json) = (report.lines().to_string(), report.json());
+    let json: Value = serde_json::from_str(&json).expect("an object");
+    for node in 0..2 {
+        let line = format!("\nprocessor of node {node}: ");
+        assert!(lines.contains(&line), "{lines}");
+        let seconds = json["phases"][node]["processor"]["computed"].as_f64();
+        let told = Duration::from_secs_f64(seconds.expect("seconds"));
+        let known = had(node, Phase::Computing);
+        assert!(told.abs_diff(known) < Duration::from_micros(1));
+    }
+    let simulated = self::report(2);
+    assert!(!simulated.lines().to_string().contains("processor of"));
+    assert!(!simulated.json().contains("processor"));
 }
 
 #[test]
