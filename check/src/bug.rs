@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use dhole_model::{NodeId, VectorTime, Version};
+use dhole_model::{NodeId, Variants, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_protocol::{
@@ -20,7 +20,7 @@ pub struct Fate {
 }
 
 /// A bug planted between the protocols and the world, which the checker must find.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Variants)]
 pub enum Bug {
     /// A releaser leaves one interval out of its write notices.
     LoseInterval,
@@ -173,83 +173,6 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every bug.
-    pub const ALL: [Bug; 73] = [
-        Bug::LoseInterval,
-        Bug::HideInterval,
-        Bug::SkipInvalidate,
-        Bug::SkipMakeClean,
-        Bug::StaleReply,
-        Bug::SkipPreImage,
-        Bug::AnswerAtOnce,
-        Bug::NeverServe,
-        Bug::ForgetLastWriter,
-        Bug::GrantTwice,
-        Bug::LoseForward,
-        Bug::HideFreed,
-        Bug::KeepRace,
-        Bug::BackdateIntervals,
-        Bug::LoseWrittenAt,
-        Bug::LoseReply,
-        Bug::LackObject,
-        Bug::ForgetRange,
-        Bug::WidenRange,
-        Bug::WidenReply,
-        Bug::TakeStaleAlong,
-        Bug::SendUnowned,
-        Bug::SendInvalidAlong,
-        Bug::DepartEarly,
-        Bug::SkipConfirmation,
-        Bug::LoseProbe,
-        Bug::FloorTooHigh,
-        Bug::AdmitReader,
-        Bug::CountPermitTwice,
-        Bug::LoseNotify,
-        Bug::SkipSource,
-        Bug::ForgetTraffic,
-        Bug::LosePush,
-        Bug::AdvancePush,
-        Bug::OverlookWrite,
-        Bug::AnnounceExpected,
-        Bug::OldBase,
-        Bug::WrongBase,
-        Bug::MarkAllBeside,
-        Bug::AcknowledgeEarly,
-        Bug::SkipTwin,
-        Bug::HideSeen,
-        Bug::HideWhen,
-        Bug::KeepOutdated,
-        Bug::KeepUntold,
-        Bug::SkipCompare,
-        Bug::WidenFlush,
-        Bug::SkipElementsInvalidate,
-        Bug::HideFreedArray,
-        Bug::LoseDiff,
-        Bug::HideFullMemory,
-        Bug::ReorderDiffs,
-        Bug::KeepTwin,
-        Bug::HideFromProcess,
-        Bug::HideFromCaller,
-        Bug::HideFromObject,
-        Bug::BareDespiteNews,
-        Bug::HideFromReplicas,
-        Bug::ForgetOrder,
-        Bug::SkipSettle,
-        Bug::LoseBlocked,
-        Bug::ForgetNews,
-        Bug::SkipRound,
-        Bug::TakeOldRound,
-        Bug::HideFromCollective,
-        Bug::AnswerCollective,
-        Bug::LoseCollective,
-        Bug::WritePublished,
-        Bug::SkipSecondLook,
-        Bug::SkipMark,
-        Bug::FreePublished,
-        Bug::WithdrawWritten,
-        Bug::HideWithdrawn,
-    ];
-
     /// The command, as the bug leaves it.
     pub fn command(self, command: Command) -> Option<Command> {
         match (self, command) {

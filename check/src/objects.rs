@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectId, VectorTime};
+use dhole_model::{NodeId, ObjectId, Variants, VectorTime};
 use dhole_protocol::WriteNotices;
 use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
@@ -75,7 +75,7 @@ enum Act {
 }
 
 /// A planted bug.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Variants)]
 pub enum Planted {
     /// Nothing.
     Nothing,
@@ -103,24 +103,6 @@ pub enum Planted {
     NotBlocked,
     /// It is told so as soon as it asks.
     BlockedEarly,
-}
-
-impl Planted {
-    /// All of them but nothing.
-    pub const ALL: [Planted; 12] = [
-        Planted::NoSequence,
-        Planted::NoRetry,
-        Planted::WaitersStay,
-        Planted::TooEarly,
-        Planted::OtherOrder,
-        Planted::NotDeterministic,
-        Planted::BatchTwice,
-        Planted::BatchBackwards,
-        Planted::AnswersSwapped,
-        Planted::NoAnswer,
-        Planted::NotBlocked,
-        Planted::BlockedEarly,
-    ];
 }
 
 /// A node's copies: counters.

@@ -285,7 +285,7 @@ fn nodes() -> RangedU64ValueParser<u16> {
 
 fn races() -> impl TypedValueParser<Value = Races> {
     PossibleValuesParser::new(Races::ALL.map(Races::name))
-        .map(|name| Races::named(&name).expect("it is the name of one"))
+        .map(|name| name.parse().expect("it is the name of one"))
 }
 
 /// `on` or `off`.

@@ -6,6 +6,7 @@ use stateright::{Model, Property};
 
 use crate::Bug;
 use crate::model::node::{Around, Failed};
+use crate::model::properties::{Shown, faults, sights};
 use crate::model::sealed::Sealed;
 use crate::model::waits::Waits;
 use crate::model::{
@@ -416,51 +417,28 @@ impl Model for Cluster {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let always = Fault::ALL
-            .into_iter()
-            .map(|fault| Property::always(fault.property(), never(fault)));
-        let sometimes = self
-            .sights
-            .iter()
-            .map(|sight| Property::sometimes(sight.property(), seen(*sight)));
-        always.chain(sometimes).collect()
+        faults::<Cluster, Fault>()
+            .chain(sights(&self.sights))
+            .collect()
     }
 }
 
-/// A property's condition is a function pointer, which captures nothing: one for each fault.
-fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
-    macro_rules! in_no_step {
-        ($($name:ident)*) => {
-            match fault {
-                $(Fault::$name => |_, state| state.fault != Some(Fault::$name),)*
-                Fault::Stuck => |cluster, state| {
-                    state.fault.is_some() || !state.is_stuck(&cluster.program)
-                },
-                Fault::NoOrder => |cluster, state| !state.has_no_order(&cluster.program),
-                Fault::Undecided => |cluster, state| !state.is_undecided(&cluster.program),
-                Fault::UntoldRace => |cluster, state| {
-                    !(cluster.program.tells_all_races() && state.keeps_a_race())
-                },
-            }
-        };
+impl Shown<Cluster> for Fault {
+    fn is_shown(self, cluster: &Cluster, state: &State) -> bool {
+        match self {
+            Fault::Stuck => state.fault.is_none() && state.is_stuck(&cluster.program),
+            Fault::NoOrder => state.has_no_order(&cluster.program),
+            Fault::Undecided => state.is_undecided(&cluster.program),
+            Fault::UntoldRace => cluster.program.tells_all_races() && state.keeps_a_race(),
+            _ => state.fault == Some(self),
+        }
     }
-    in_no_step!(StaleRead TornRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
-        PhantomDeadlock PhantomFree PhantomRace OtherOrder Race)
 }
 
-/// As above, one for each sight.
-fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
-    macro_rules! shows {
-        ($($name:ident)*) => {
-            match sight {
-                $(Sight::$name => |_, state| state.shows(Sight::$name),)*
-            }
-        };
+impl Shown<Cluster> for Sight {
+    fn is_shown(self, _: &Cluster, state: &State) -> bool {
+        state.shows(self)
     }
-    shows!(ReadThere ChangedThere Pushed FlushDeferred Outdated Deferred PreImageReply
-        Invalidated Exclusive Withdrawn Overtaking Forwarded Deadlock Gone Race Probe Floor
-        Compacted Reduced AskedBeside LeftOut Round RoundAhead RoundOfNews Collective Early
-        WholePage Collection)
 }
 
 /// The number of the collective whose value this brings.

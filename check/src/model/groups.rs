@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Variants};
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Settings};
 
-use super::world::{self, Finding, NoSight, ParcelOf, Scene, World};
+use super::world::{self, NoSight, ParcelOf, Scene, World};
 
 /// A group whose runs are explored.
 #[derive(Clone, Debug)]
@@ -35,38 +35,24 @@ pub enum GroupBug {
 }
 
 /// A property that fails.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Variants)]
+#[variants(property)]
 pub enum GroupFault {
     /// Two members that go on deliver different messages with one number.
+    #[variants("members that go on deliver the same with each number")]
     Disagreement,
     /// A member delivers a message twice, or out of its originator's order.
+    #[variants("a member's broadcasts are delivered once and in order")]
     OutOfOrder,
     /// A member calls a message of a sound member nonsense.
+    #[variants("no sound message is refused")]
     Refused,
     /// A member ends although most go on.
+    #[variants("whoever has most with it goes on")]
     Stuck,
     /// It is over, and members that go on have not delivered all that they broadcast, alike.
+    #[variants("in the end all have delivered all that they broadcast")]
     NotUniform,
-}
-
-impl Finding for GroupFault {
-    const ALL: &'static [GroupFault] = &[
-        GroupFault::Disagreement,
-        GroupFault::OutOfOrder,
-        GroupFault::Refused,
-        GroupFault::Stuck,
-        GroupFault::NotUniform,
-    ];
-
-    fn property(self) -> &'static str {
-        match self {
-            GroupFault::Disagreement => "members that go on deliver the same with each number",
-            GroupFault::OutOfOrder => "a member's broadcasts are delivered once and in order",
-            GroupFault::Refused => "no sound message is refused",
-            GroupFault::Stuck => "whoever has most with it goes on",
-            GroupFault::NotUniform => "in the end all have delivered all that they broadcast",
-        }
-    }
 }
 
 type Moment = World<Groups>;

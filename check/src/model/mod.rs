@@ -38,6 +38,7 @@ mod order;
 mod pages;
 mod program;
 pub mod programs;
+mod properties;
 pub mod random;
 mod regions;
 pub mod release;

@@ -7,28 +7,24 @@ use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 
-use dhole_model::NodeId;
+use dhole_model::{Named, NodeId};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::Sealed;
 
 /// What a model can find: a property that fails, or what some run must show.
-pub trait Finding: Copy + PartialEq + Eq + Hash + Debug + Send + Sync + 'static {
-    /// All of them, in the order in which they are looked for.
-    const ALL: &'static [Self];
+pub trait Finding: Named + Eq + Hash + Debug + Send + Sync {}
 
-    /// The property.
-    fn property(self) -> &'static str;
-}
+impl<F: Named + Eq + Hash + Debug + Send + Sync> Finding for F {}
 
 /// Where no run has to show anything.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NoSight {}
 
-impl Finding for NoSight {
-    const ALL: &'static [NoSight] = &[];
+impl Named for NoSight {
+    const VARIANTS: &'static [NoSight] = &[];
 
-    fn property(self) -> &'static str {
+    fn named(self) -> &'static str {
         match self {}
     }
 }
@@ -234,21 +230,21 @@ impl<S: Scene> Model for Explored<S> {
         }
         let never = each!(never: 0 1 2 3 4 5 6 7 8 9);
         let shows = each!(shows: 0 1 2 3 4 5 6 7 8 9);
-        assert!(S::Fault::ALL.len() <= never.len() && S::Sight::ALL.len() <= shows.len());
-        let faults = S::Fault::ALL.iter().zip(never);
-        let faults = faults.map(|(fault, of)| Property::always(fault.property(), of));
-        let sights = S::Sight::ALL.iter().zip(shows);
-        let sights = sights.map(|(sight, of)| Property::sometimes(sight.property(), of));
+        assert!(S::Fault::VARIANTS.len() <= never.len() && S::Sight::VARIANTS.len() <= shows.len());
+        let faults = S::Fault::VARIANTS.iter().zip(never);
+        let faults = faults.map(|(fault, of)| Property::always(fault.named(), of));
+        let sights = S::Sight::VARIANTS.iter().zip(shows);
+        let sights = sights.map(|(sight, of)| Property::sometimes(sight.named(), of));
         faults.chain(sights).collect()
     }
 }
 
 fn never<S: Scene, const PLACE: usize>(_: &Explored<S>, world: &World<S>) -> bool {
-    world.fault != S::Fault::ALL.get(PLACE).copied()
+    world.fault != S::Fault::VARIANTS.get(PLACE).copied()
 }
 
 fn shows<S: Scene, const PLACE: usize>(model: &Explored<S>, world: &World<S>) -> bool {
-    let sight = S::Sight::ALL.get(PLACE);
+    let sight = S::Sight::VARIANTS.get(PLACE);
     sight.is_some_and(|sight| model.0.shows(world, *sight))
 }
 
@@ -268,16 +264,16 @@ pub(super) fn explore<S: Scene>(model: S) -> Found<S::Fault, S::Sight> {
     let checker = Explored(model).checker().threads(2).finish_when(end);
     let checker = checker.spawn_dfs().join();
     let discoveries = checker.discoveries();
-    let fault = S::Fault::ALL.iter().find_map(|fault| {
-        let path = discoveries.get(fault.property())?;
+    let fault = S::Fault::VARIANTS.iter().find_map(|fault| {
+        let path = discoveries.get(fault.named())?;
         let mut way = String::new();
         for (number, action) in path.clone().into_actions().iter().enumerate() {
             way += &format!("{number:4} {action:?}\n");
         }
         Some((*fault, format!("{way}{:?}", path.last_state())))
     });
-    let seen = S::Sight::ALL.iter().copied();
-    let seen = seen.filter(|sight| discoveries.contains_key(sight.property()));
+    let seen = S::Sight::VARIANTS.iter().copied();
+    let seen = seen.filter(|sight| discoveries.contains_key(sight.named()));
     Found {
         states: checker.unique_state_count(),
         fault,

@@ -52,7 +52,10 @@ fn operations_have_one_order_and_nobody_misses_a_wake_up() {
 
 #[test]
 fn every_planted_error_is_caught() {
-    for planted in Planted::ALL {
+    for planted in Planted::ALL
+        .into_iter()
+        .filter(|it| *it != Planted::Nothing)
+    {
         let mut all = SHAPES
             .iter()
             .flat_map(|shape| (0..1500).map(move |seed| (*shape, seed)));

@@ -291,12 +291,12 @@ fn switch() -> impl TypedValueParser<Value = bool> {
 
 fn races() -> impl TypedValueParser<Value = Races> {
     PossibleValuesParser::new(Races::ALL.map(Races::name))
-        .map(|name| Races::named(&name).expect("it is the name of one"))
+        .map(|name| name.parse().expect("it is the name of one"))
 }
 
 fn forms() -> impl TypedValueParser<Value = ReportForm> {
     PossibleValuesParser::new(ReportForm::ALL.map(ReportForm::name))
-        .map(|name| ReportForm::named(&name).expect("it is the name of one"))
+        .map(|name| name.parse().expect("it is the name of one"))
 }
 
 impl Run {

@@ -1,11 +1,13 @@
 //! The macros of dhole: the derive [`Share`](derive@Share) and the attribute
 //! [`object`](macro@object) for programs, the derives [`Wire`](derive@Wire) and
-//! [`Message`](derive@Message) for the messages of the protocols.
+//! [`Message`](derive@Message) for the messages of the protocols, and
+//! [`Variants`](derive@Variants) for the lists of what has names.
 #![forbid(unsafe_code)]
 
 mod message;
 mod object;
 mod share;
+mod variants;
 mod wire;
 
 use proc_macro::TokenStream;
@@ -99,6 +101,21 @@ fn wire_found(input: TokenStream, found: &wire::Found) -> TokenStream {
 pub fn derive_message(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     message::derive(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Lists the variants of an enum without fields: the constant `ALL` has each of them, in order.
+///
+/// `#[variants(name)]` on the enum also makes a method of that identifier, which returns what a
+/// variant is called: its identifier in small letters, in `kebab-case`, or in
+/// `#[variants(name = "snake_case")]`. `#[variants("other words")]` on a variant says otherwise.
+/// `#[variants(name, setting)]` makes the enum a `dhole_model::Value` too, with `Display` and
+/// `FromStr`, so that it can be a setting of runs.
+#[proc_macro_derive(Variants, attributes(variants))]
+pub fn derive_variants(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    variants::derive(&input)
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

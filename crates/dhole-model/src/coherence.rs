@@ -5,6 +5,7 @@ use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::member::MemberId;
+use crate::{UnknownValue, Value};
 
 /// The protocol that keeps the copies of an object consistent. All protocols give release
 /// consistency. They differ in which messages travel, and when.
@@ -76,33 +77,21 @@ impl fmt::Display for Coherence {
     }
 }
 
-/// The error for a name of a protocol that is unknown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct UnknownCoherence {
-    /// The name.
-    pub name: String,
-}
+impl Value for Coherence {
+    fn find(name: &str) -> Option<Coherence> {
+        Coherence::all().find(|one| one.name() == name)
+    }
 
-crate::debug_in_words!(UnknownCoherence);
-
-impl fmt::Display for UnknownCoherence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = Coherence::all().map(Coherence::name).collect();
-        let (name, names) = (&self.name, names.join(", "));
-        write!(f, "'{name}' is no protocol: there are {names}")
+    fn allowed() -> Vec<&'static str> {
+        Coherence::all().map(Coherence::name).collect()
     }
 }
 
-impl std::error::Error for UnknownCoherence {}
-
 impl FromStr for Coherence {
-    type Err = UnknownCoherence;
+    type Err = UnknownValue;
 
-    fn from_str(name: &str) -> Result<Coherence, UnknownCoherence> {
-        let found = Coherence::all().find(|one| one.name() == name);
-        found.ok_or_else(|| UnknownCoherence {
-            name: name.to_owned(),
-        })
+    fn from_str(name: &str) -> Result<Coherence, UnknownValue> {
+        Coherence::accept(name)
     }
 }
 
@@ -121,7 +110,7 @@ mod tests {
             assert_eq!(one.to_string().parse(), Ok(one));
         }
         let error = "Lazy".parse::<Coherence>().unwrap_err();
-        assert!(error.to_string().contains("'Lazy'"));
+        assert!(error.to_string().contains("`Lazy`"));
     }
 
     struct Brought;
@@ -149,6 +138,6 @@ mod tests {
         assert!(Coherence::parse(&unknown).is_err());
         assert!(MemberId::try_from(u8::MAX).is_err());
         let error = "brougth".parse::<Coherence>().unwrap_err().to_string();
-        assert!(error.ends_with("lazy, update, home, treadmarks, brought"));
+        assert!(error.starts_with("one of lazy, update, home, treadmarks, brought is"));
     }
 }

@@ -1,12 +1,16 @@
 use std::collections::BTreeMap;
 
+use dhole_macros::Variants;
 use serde::{Deserialize, Serialize};
 
 use crate::PhaseTimes;
 
-/// The kinds of messages that nodes exchange.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+/// The kinds of messages that nodes exchange. An array of one place a kind has them in this order.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Variants,
+)]
 #[serde(rename_all = "snake_case")]
+#[variants(name = "snake_case")]
 #[repr(u8)]
 pub enum MessageKind {
     /// Asks the last writer of objects for their bytes.
@@ -123,65 +127,6 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// Every kind, in order.
-    pub const ALL: [MessageKind; 55] = [
-        MessageKind::Fetch,
-        MessageKind::FetchReply,
-        MessageKind::Gone,
-        MessageKind::Update,
-        MessageKind::DropOut,
-        MessageKind::Flush,
-        MessageKind::FlushAck,
-        MessageKind::Outdated,
-        MessageKind::OutdatedAck,
-        MessageKind::IdsRequest,
-        MessageKind::IdsReply,
-        MessageKind::PageRequest,
-        MessageKind::PageReply,
-        MessageKind::DiffRequest,
-        MessageKind::DiffReply,
-        MessageKind::Coherence,
-        MessageKind::MemoryRequest,
-        MessageKind::MemoryForward,
-        MessageKind::MemoryInvalidate,
-        MessageKind::MemoryInvalidated,
-        MessageKind::MemoryData,
-        MessageKind::MemoryGrant,
-        MessageKind::MemoryAck,
-        MessageKind::MemoryGone,
-        MessageKind::MemoryDropped,
-        MessageKind::MemoryDiff,
-        MessageKind::MemoryMerged,
-        MessageKind::ThreadLock,
-        MessageKind::ThreadBarrier,
-        MessageKind::ThreadCondition,
-        MessageKind::ThreadSemaphore,
-        MessageKind::ThreadStart,
-        MessageKind::LockRequest,
-        MessageKind::LockForward,
-        MessageKind::LockGrant,
-        MessageKind::BarrierArrive,
-        MessageKind::BarrierDepart,
-        MessageKind::BarrierRound,
-        MessageKind::SyncRequest,
-        MessageKind::SyncForward,
-        MessageKind::SyncGrant,
-        MessageKind::SyncRelease,
-        MessageKind::Notify,
-        MessageKind::Collective,
-        MessageKind::OperationRequest,
-        MessageKind::OperationReply,
-        MessageKind::ObjectState,
-        MessageKind::Ordered,
-        MessageKind::Digests,
-        MessageKind::Probe,
-        MessageKind::ThreadProbe,
-        MessageKind::WhereWritten,
-        MessageKind::WrittenAt,
-        MessageKind::Deadlock,
-        MessageKind::Abort,
-    ];
-
     /// Whether the kind diagnoses a run instead of carrying it. The systems of the papers send
     /// no such messages, so these are counted by kind but are no part of
     /// [`Counters::messages`] and [`Counters::data_bytes`].
@@ -197,78 +142,7 @@ impl MessageKind {
                 | MessageKind::Abort
         )
     }
-
-    /// The kind's name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            MessageKind::Fetch => "fetch",
-            MessageKind::FetchReply => "fetch_reply",
-            MessageKind::Gone => "gone",
-            MessageKind::Update => "update",
-            MessageKind::DropOut => "drop_out",
-            MessageKind::Flush => "flush",
-            MessageKind::FlushAck => "flush_ack",
-            MessageKind::Outdated => "outdated",
-            MessageKind::OutdatedAck => "outdated_ack",
-            MessageKind::IdsRequest => "ids_request",
-            MessageKind::IdsReply => "ids_reply",
-            MessageKind::PageRequest => "page_request",
-            MessageKind::PageReply => "page_reply",
-            MessageKind::DiffRequest => "diff_request",
-            MessageKind::DiffReply => "diff_reply",
-            MessageKind::Coherence => "coherence",
-            MessageKind::MemoryRequest => "memory_request",
-            MessageKind::MemoryForward => "memory_forward",
-            MessageKind::MemoryInvalidate => "memory_invalidate",
-            MessageKind::MemoryInvalidated => "memory_invalidated",
-            MessageKind::MemoryData => "memory_data",
-            MessageKind::MemoryGrant => "memory_grant",
-            MessageKind::MemoryAck => "memory_ack",
-            MessageKind::MemoryGone => "memory_gone",
-            MessageKind::MemoryDropped => "memory_dropped",
-            MessageKind::MemoryDiff => "memory_diff",
-            MessageKind::MemoryMerged => "memory_merged",
-            MessageKind::ThreadLock => "thread_lock",
-            MessageKind::ThreadBarrier => "thread_barrier",
-            MessageKind::ThreadCondition => "thread_condition",
-            MessageKind::ThreadSemaphore => "thread_semaphore",
-            MessageKind::ThreadStart => "thread_start",
-            MessageKind::LockRequest => "lock_request",
-            MessageKind::LockForward => "lock_forward",
-            MessageKind::LockGrant => "lock_grant",
-            MessageKind::BarrierArrive => "barrier_arrive",
-            MessageKind::BarrierDepart => "barrier_depart",
-            MessageKind::BarrierRound => "barrier_round",
-            MessageKind::SyncRequest => "sync_request",
-            MessageKind::SyncForward => "sync_forward",
-            MessageKind::SyncGrant => "sync_grant",
-            MessageKind::SyncRelease => "sync_release",
-            MessageKind::Notify => "notify",
-            MessageKind::Collective => "collective",
-            MessageKind::OperationRequest => "operation_request",
-            MessageKind::OperationReply => "operation_reply",
-            MessageKind::ObjectState => "object_state",
-            MessageKind::Ordered => "ordered",
-            MessageKind::Digests => "digests",
-            MessageKind::Probe => "probe",
-            MessageKind::ThreadProbe => "thread_probe",
-            MessageKind::WhereWritten => "where_written",
-            MessageKind::WrittenAt => "written_at",
-            MessageKind::Deadlock => "deadlock",
-            MessageKind::Abort => "abort",
-        }
-    }
 }
-
-// Whoever counts by kind has an array of as many places, in this order.
-const _: () = {
-    let mut place = 0;
-    while place < MessageKind::ALL.len() {
-        assert!(MessageKind::ALL[place] as usize == place);
-        place += 1;
-    }
-    assert!(place == MessageKind::Abort as usize + 1);
-};
 
 /// The messages of one kind that were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]

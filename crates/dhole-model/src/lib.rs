@@ -13,6 +13,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+extern crate self as dhole_model;
+
 mod barriers;
 mod coherence;
 mod counters;
@@ -36,12 +38,14 @@ mod sorted_map;
 mod split_mix;
 mod time;
 pub mod unpoisoned;
+mod value;
 mod work;
 
-pub use barriers::{Barriers, UnknownBarriers};
-pub use coherence::{Coherence, UnknownCoherence};
+pub use barriers::Barriers;
+pub use coherence::Coherence;
 pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCounters};
-pub use detector::{Detector, UnknownDetector};
+pub use detector::Detector;
+pub use dhole_macros::Variants;
 pub use elements::Elements;
 pub use error_text::{with_causes, write_error, write_wrapped};
 pub use feature::MissingFeature;
@@ -60,4 +64,5 @@ pub use site::CallSite;
 pub use sorted_map::{NodeMap, SortedMap};
 pub use split_mix::SplitMix64;
 pub use time::{IntervalIndex, VectorTime, Version};
+pub use value::{Named, UnknownValue, Value, expected};
 pub use work::Work;

@@ -2,12 +2,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use dhole_macros::Variants;
 use serde::{Deserialize, Serialize};
 
 use crate::{CallSite, NodeId, Phase};
 
 /// What a worker waited for at a line of the program.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Variants,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitCause {
     /// An object that was not here.
@@ -38,22 +41,6 @@ pub enum WaitCause {
 }
 
 impl WaitCause {
-    /// All of them.
-    pub const ALL: [WaitCause; 12] = [
-        WaitCause::Object,
-        WaitCause::Elements,
-        WaitCause::ToWrite,
-        WaitCause::Lock,
-        WaitCause::Barrier,
-        WaitCause::Once,
-        WaitCause::Read,
-        WaitCause::Write,
-        WaitCause::Guard,
-        WaitCause::Pending,
-        WaitCause::Operation,
-        WaitCause::Ids,
-    ];
-
     /// The phase that the wait is.
     pub const fn phase(self) -> Phase {
         match self {

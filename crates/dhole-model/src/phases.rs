@@ -1,45 +1,31 @@
+use dhole_macros::Variants;
 use serde::{Deserialize, Serialize};
 
-/// What a node's worker spends its time on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+/// What a node's worker spends its time on, in the order in which a report names it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Variants,
+)]
+#[variants(name)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The program computes, or the runtime works for it without waiting.
+    #[variants("computed")]
     Computing,
     /// It waits for objects or elements of arrays that another node sends.
+    #[variants("misses")]
     Miss,
     /// It reads objects in the memory of other nodes.
+    #[variants("one-sided reads")]
     OneSided,
     /// It waits for a lock, a read-write lock, a semaphore or a condition.
+    #[variants("locks")]
     Lock,
     /// It waits for the other nodes, at a barrier or in a collective.
+    #[variants("barriers")]
     Barrier,
     /// It waits for an operation on an object, for a process, or for ids.
+    #[variants("operations")]
     Operation,
-}
-
-impl Phase {
-    /// All of them, in the order in which a report names them.
-    pub const ALL: [Phase; 6] = [
-        Phase::Computing,
-        Phase::Miss,
-        Phase::OneSided,
-        Phase::Lock,
-        Phase::Barrier,
-        Phase::Operation,
-    ];
-
-    /// The phase in a report: what the share of it is said to be.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Computing => "computed",
-            Phase::Miss => "misses",
-            Phase::OneSided => "one-sided reads",
-            Phase::Lock => "locks",
-            Phase::Barrier => "barriers",
-            Phase::Operation => "operations",
-        }
-    }
 }
 
 /// How long a node spent in each [`Phase`], in nanoseconds of its clock: virtual ones in a

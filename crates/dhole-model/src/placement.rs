@@ -1,7 +1,11 @@
+use dhole_macros::Variants;
 use serde::Serialize;
 
 /// Where nodes store the copies of an object: each where it likes, or all at the same address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Variants,
+)]
+#[variants(name, setting)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// Each node stores an object at its next free place when it first touches the object. So

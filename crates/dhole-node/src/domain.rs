@@ -5,7 +5,7 @@ use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, UnknownValue, Value};
 use dhole_space::DomainFile;
 
 /// Which nodes of a run have the same pages as their raw memory.
@@ -51,23 +51,29 @@ impl fmt::Display for Domains {
     }
 }
 
-/// A name is none of domains.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`host`, `node`, or how many nodes a domain has at most")]
-pub struct UnknownDomains;
+impl Value for Domains {
+    fn find(said: &str) -> Option<Domains> {
+        match said {
+            "host" => Some(Domains::Host),
+            "node" => Some(Domains::Node),
+            number => number
+                .parse()
+                .ok()
+                .filter(|most| *most > 0)
+                .map(Domains::Most),
+        }
+    }
+
+    fn allowed() -> Vec<&'static str> {
+        vec!["host", "node", "a number of nodes"]
+    }
+}
 
 impl FromStr for Domains {
-    type Err = UnknownDomains;
+    type Err = UnknownValue;
 
-    fn from_str(name: &str) -> Result<Domains, UnknownDomains> {
-        match name {
-            "host" => Ok(Domains::Host),
-            "node" => Ok(Domains::Node),
-            number => match number.parse() {
-                Ok(nodes @ 1..) => Ok(Domains::Most(nodes)),
-                _ => Err(UnknownDomains),
-            },
-        }
+    fn from_str(said: &str) -> Result<Domains, UnknownValue> {
+        Domains::accept(said)
     }
 }
 
@@ -165,7 +171,7 @@ mod tests {
             assert_eq!(domains.to_string().parse(), Ok(domains));
         }
         for wrong in ["", "hosts", "0", "-1", "99999"] {
-            assert_eq!(wrong.parse::<Domains>(), Err(UnknownDomains));
+            assert_eq!(Domains::find(wrong), None);
         }
     }
 }

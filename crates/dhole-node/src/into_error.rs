@@ -6,7 +6,7 @@ use dhole_heap::{
     Absent, AllocError, ArrayError, BindError, BorrowError, Foreign, NotRows, OutOfBounds,
     ReserveError,
 };
-use dhole_model::{UnknownCoherence, UnknownDetector};
+use dhole_model::UnknownValue;
 
 use crate::collective_error::CollectiveError;
 use crate::error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, RunError};
@@ -118,8 +118,7 @@ programs! {
     ConfigError,
     StartError,
     RunError,
-    UnknownCoherence,
-    UnknownDetector,
+    UnknownValue,
     dhole_join::JoinError,
     dhole_net::EnvironmentError,
     dhole_net::SendError,

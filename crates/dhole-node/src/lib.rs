@@ -110,7 +110,7 @@ pub use dhole_protocol::{
     ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, SyncObject, Unbegun, Waiter,
     WaitingFor,
 };
-pub use domain::{Domain, Domains, UnknownDomains};
+pub use domain::{Domain, Domains};
 pub use error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, Result, RunError};
 pub use failure::panic_words;
 pub use holding::Holding;
@@ -130,10 +130,7 @@ pub use parts::{
 pub use process_error::ProcessError;
 pub use protocol_choice::Under;
 pub use race::RaceReport;
-pub use raw_memory::{
-    MemoryConsistency, MemoryLayout, MemoryManagers, UnknownConsistency, UnknownLayout,
-    UnknownManagers,
-};
+pub use raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};
 pub use sync_error::{OutOfMemory, RunEnded, SyncError};

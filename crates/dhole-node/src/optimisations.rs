@@ -1,3 +1,4 @@
+use dhole_model::Variants;
 use dhole_protocol::{LogLimits, Reach};
 
 /// DOSA's optimisations of the lazy protocol, each of which can be left out by itself to see what
@@ -21,7 +22,8 @@ pub struct Optimisations {
 
 /// How it is found what a node wrote of the lazy protocol's objects. Arrays, and objects under
 /// another protocol, are not concerned.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Variants)]
+#[variants(name, setting)]
 pub enum WriteDetection {
     /// Each object is marked at its first write in an interval.
     #[default]

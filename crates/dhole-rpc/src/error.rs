@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Variants};
 use thiserror::Error;
 
 use dhole_net::{Loss, Offers, SendError};
@@ -112,7 +112,7 @@ pub enum RpcError {
 dhole_model::debug_in_words!(RpcError);
 
 /// Why a peer does not do what it is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error, Variants)]
 pub enum RpcRefusal {
     /// There is no such capability, or it was taken back.
     #[error("the capability is not good, or not any more")]
@@ -140,16 +140,6 @@ pub enum RpcRefusal {
 dhole_model::debug_in_words!(RpcRefusal);
 
 impl RpcRefusal {
-    const ALL: [RpcRefusal; 7] = [
-        RpcRefusal::NotGood,
-        RpcRefusal::NotAllowed,
-        RpcRefusal::TooFar,
-        RpcRefusal::InUse,
-        RpcRefusal::NoProcedure,
-        RpcRefusal::Panicked,
-        RpcRefusal::AnswerTooLong,
-    ];
-
     pub(super) fn code(self) -> u8 {
         self as u8
     }

@@ -1,4 +1,4 @@
-use dhole_model::{Barriers, Coherence};
+use dhole_model::{Barriers, Coherence, Variants};
 use dhole_node::{ConfigError, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races};
 
 /// The settings that a run takes from the environment, for each that the program does not set with
@@ -32,30 +32,13 @@ pub struct Defaults {
 }
 
 /// How a report is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Variants)]
+#[variants(name, setting)]
 pub enum ReportForm {
     /// In lines for people: the `Display` of [`Report`](crate::Report).
     Text,
     /// As an object for programs: [`Report::json`](crate::Report::json).
     Json,
-}
-
-impl ReportForm {
-    /// Both.
-    pub const ALL: [ReportForm; 2] = [ReportForm::Text, ReportForm::Json];
-
-    /// What it is called: `text` or `json`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ReportForm::Text => "text",
-            ReportForm::Json => "json",
-        }
-    }
-
-    /// The form of this name.
-    pub fn named(name: &str) -> Option<ReportForm> {
-        ReportForm::ALL.into_iter().find(|form| form.name() == name)
-    }
 }
 
 impl Defaults {
@@ -128,7 +111,7 @@ impl Defaults {
         });
         let races = one(Self::RACES).map(|(variable, said)| {
             let names = Races::ALL.map(Races::name);
-            Races::named(&said).ok_or_else(|| wrong(variable, said, &names))
+            said.parse().map_err(|_| wrong(variable, said, &names))
         });
         let barriers = one(Self::BARRIER).map(|(variable, said)| {
             let names = Barriers::ALL.map(Barriers::name);
@@ -157,7 +140,7 @@ impl Defaults {
         });
         let report = one(Self::REPORT).map(|(variable, said)| {
             let names = ReportForm::ALL.map(ReportForm::name);
-            ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
+            said.parse().map_err(|_| wrong(variable, said, &names))
         });
         Ok(Defaults {
             coherence: coherence.transpose()?,

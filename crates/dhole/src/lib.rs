@@ -108,8 +108,7 @@ pub use dhole_macros::object;
 pub use dhole_model::{
     Barriers, CallSite, Coherence, Counters, Detector, KindCounters, LineCost, LineCosts,
     MAX_NODES, MessageKind, MissingFeature, NodeId, ObjectCounters, ObjectId, Oid, Phase,
-    PhaseTimes, Placement, TypeCounters, Uneven, UnknownBarriers, UnknownCoherence,
-    UnknownDetector, WaitCause, WaitCost,
+    PhaseTimes, Placement, TypeCounters, Uneven, UnknownValue, WaitCause, WaitCost,
 };
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};

@@ -1,6 +1,6 @@
 //! What the model of raw memory can find: faults, sights and planted bugs.
 
-use crate::model::Finding;
+use dhole_model::Variants;
 
 /// A mistake planted between the machines and the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,87 +56,55 @@ pub enum MemoryBug {
 }
 
 /// A property that fails.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Variants)]
+#[variants(property)]
 pub enum MemoryFault {
     /// A node may write and another one may read.
+    #[variants("a writer is alone")]
     NotAlone,
     /// A read does not return the last write.
+    #[variants("a read returns the last write")]
     Stale,
     /// A machine calls a message of a sound node nonsense.
+    #[variants("no sound message is refused, and who is asked can serve")]
     Refused,
     /// A thread waits and nothing can happen any more.
+    #[variants("no state is without a way on")]
     Stuck,
     /// It is over, and a manager's copies are not those who may read.
+    #[variants("at rest the copies are those who have permission")]
     WrongCopies,
     /// A freed minipage can be read, or one that is not freed is gone.
+    #[variants("what is gone was freed, and what was freed is gone")]
     WrongFree,
 }
 
-impl Finding for MemoryFault {
-    const ALL: &'static [MemoryFault] = &[
-        MemoryFault::NotAlone,
-        MemoryFault::Stale,
-        MemoryFault::Refused,
-        MemoryFault::Stuck,
-        MemoryFault::WrongCopies,
-        MemoryFault::WrongFree,
-    ];
-
-    fn property(self) -> &'static str {
-        match self {
-            MemoryFault::NotAlone => "a writer is alone",
-            MemoryFault::Stale => "a read returns the last write",
-            MemoryFault::Refused => "no sound message is refused, and who is asked can serve",
-            MemoryFault::Stuck => "no state is without a way on",
-            MemoryFault::WrongCopies => "at rest the copies are those who have permission",
-            MemoryFault::WrongFree => "what is gone was freed, and what was freed is gone",
-        }
-    }
-}
-
 /// Something that must happen in some run, so that the model shows what it is to show.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Variants)]
+#[variants(property)]
 pub enum MemorySight {
     /// A node lost its copy while its request to write it waited.
+    #[variants("an upgrade loses its copy")]
     UpgradeLostCopy,
     /// Two requests wait at a manager.
+    #[variants("two requests wait")]
     QueueOfTwo,
     /// A thread that writes joins another one's request to read.
+    #[variants("a write joins a read")]
     ReadJoinedByWrite,
     /// A push comes to a node whose own request waits.
+    #[variants("a push meets a request")]
     PushOntoRequest,
     /// A thread waits for what was asked for ahead.
+    #[variants("a prefetch is joined")]
     PrefetchJoined,
     /// A minipage is freed while a request for it waits.
+    #[variants("a request meets a free")]
     FreeAgainstRequest,
     /// A node's copy is wanted while one of its threads holds it.
+    #[variants("a copy that is held is wanted")]
     HeldBack,
     /// A minipage of a round is taken away before its thread opens it.
+    #[variants("what came of a round is lost")]
     FetchLost,
-}
-
-impl Finding for MemorySight {
-    const ALL: &'static [MemorySight] = &[
-        MemorySight::UpgradeLostCopy,
-        MemorySight::QueueOfTwo,
-        MemorySight::ReadJoinedByWrite,
-        MemorySight::PushOntoRequest,
-        MemorySight::PrefetchJoined,
-        MemorySight::FreeAgainstRequest,
-        MemorySight::HeldBack,
-        MemorySight::FetchLost,
-    ];
-
-    fn property(self) -> &'static str {
-        match self {
-            MemorySight::UpgradeLostCopy => "an upgrade loses its copy",
-            MemorySight::QueueOfTwo => "two requests wait",
-            MemorySight::ReadJoinedByWrite => "a write joins a read",
-            MemorySight::PushOntoRequest => "a push meets a request",
-            MemorySight::PrefetchJoined => "a prefetch is joined",
-            MemorySight::FreeAgainstRequest => "a request meets a free",
-            MemorySight::HeldBack => "a copy that is held is wanted",
-            MemorySight::FetchLost => "what came of a round is lost",
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! What the model of minipages that nodes write together can find: faults, sights and planted bugs.
 
-use crate::model::Finding;
+use dhole_model::Variants;
 
 /// A mistake planted between the machines and the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,101 +34,64 @@ pub enum ReleaseBug {
 }
 
 /// A property that fails.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Variants)]
+#[variants(property)]
 pub enum ReleaseFault {
     /// A node may write without a twin, and another one has a copy.
+    #[variants("a writer without a twin is alone")]
     NotAlone,
     /// A read does not return the write before it.
+    #[variants("a read returns the write before it")]
     Stale,
     /// A diff is to be made without a twin.
+    #[variants("who makes a diff has a twin")]
     NoTwin,
     /// A machine calls a message of a sound node nonsense.
+    #[variants("no sound message is refused, and who is asked can serve")]
     Refused,
     /// A thread waits and nothing can happen any more.
+    #[variants("no state is without a way on")]
     Stuck,
     /// It is over, and a manager's copies are not those who may read, or a twin is left.
+    #[variants("at rest the copies are those who have permission, without twins")]
     WrongCopies,
     /// It is over, and a copy lacks a write.
+    #[variants("at rest all copies have all writes")]
     Lost,
     /// Bytes are written into a minipage that a thread holds.
+    #[variants("what a thread holds stays")]
     Held,
 }
 
-impl Finding for ReleaseFault {
-    const ALL: &'static [ReleaseFault] = &[
-        ReleaseFault::NotAlone,
-        ReleaseFault::Stale,
-        ReleaseFault::NoTwin,
-        ReleaseFault::Refused,
-        ReleaseFault::Stuck,
-        ReleaseFault::WrongCopies,
-        ReleaseFault::Lost,
-        ReleaseFault::Held,
-    ];
-
-    fn property(self) -> &'static str {
-        match self {
-            ReleaseFault::NotAlone => "a writer without a twin is alone",
-            ReleaseFault::Stale => "a read returns the write before it",
-            ReleaseFault::NoTwin => "who makes a diff has a twin",
-            ReleaseFault::Refused => "no sound message is refused, and who is asked can serve",
-            ReleaseFault::Stuck => "no state is without a way on",
-            ReleaseFault::WrongCopies => {
-                "at rest the copies are those who have permission, without twins"
-            }
-            ReleaseFault::Lost => "at rest all copies have all writes",
-            ReleaseFault::Held => "what a thread holds stays",
-        }
-    }
-}
-
 /// Something that must happen in some run, so that the model shows what it is to show.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Variants)]
+#[variants(property)]
 pub enum ReleaseSight {
     /// Two nodes have twins of one minipage.
+    #[variants("two nodes have twins")]
     TwoTwins,
     /// A diff is under way.
+    #[variants("a diff is under way")]
     Diff,
     /// A diff with nothing in it is under way.
+    #[variants("an empty diff is under way")]
     EmptyDiff,
     /// A flush comes to nothing.
+    #[variants("a flush comes to nothing")]
     Dropped,
     /// Two threads of a node wait for flushes.
+    #[variants("two threads wait for flushes")]
     TwoRelease,
     /// A flush waits at its manager.
+    #[variants("a request waits at its manager")]
     Queued,
     /// A copy is to go to a flush while a thread holds it.
+    #[variants("a copy that is held is wanted")]
     HeldBack,
     /// A leader lends what its domain writes beside others.
+    #[variants("a domain that writes beside others has two writers")]
     Lends,
     /// A leader withdraws that.
+    #[variants("what a domain writes beside others is withdrawn")]
     Withdraws,
-}
-
-impl Finding for ReleaseSight {
-    const ALL: &'static [ReleaseSight] = &[
-        ReleaseSight::TwoTwins,
-        ReleaseSight::Diff,
-        ReleaseSight::EmptyDiff,
-        ReleaseSight::Dropped,
-        ReleaseSight::TwoRelease,
-        ReleaseSight::Queued,
-        ReleaseSight::HeldBack,
-        ReleaseSight::Lends,
-        ReleaseSight::Withdraws,
-    ];
-
-    fn property(self) -> &'static str {
-        match self {
-            ReleaseSight::TwoTwins => "two nodes have twins",
-            ReleaseSight::Diff => "a diff is under way",
-            ReleaseSight::EmptyDiff => "an empty diff is under way",
-            ReleaseSight::Dropped => "a flush comes to nothing",
-            ReleaseSight::TwoRelease => "two threads wait for flushes",
-            ReleaseSight::Queued => "a request waits at its manager",
-            ReleaseSight::HeldBack => "a copy that is held is wanted",
-            ReleaseSight::Lends => "a domain that writes beside others has two writers",
-            ReleaseSight::Withdraws => "what a domain writes beside others is withdrawn",
-        }
-    }
 }

@@ -1,7 +1,7 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Variants};
 use dhole_net::EnvironmentError;
 use thiserror::Error;
 
@@ -306,8 +306,8 @@ pub enum HandshakeError {
     Crowded,
 }
 
-/// What a peer is told before it has proved who it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+/// What a peer is told before it has proved who it is, by its number on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error, Variants)]
 pub enum HandshakeRefusal {
     /// It does not know the secret.
     #[error("the secrets differ")]
@@ -321,19 +321,8 @@ pub enum HandshakeRefusal {
 }
 
 impl HandshakeRefusal {
-    /// All of them, by their number on the wire.
-    const ALL: [HandshakeRefusal; 3] = [
-        HandshakeRefusal::WrongSecret,
-        HandshakeRefusal::Misdirected,
-        HandshakeRefusal::Unexpected,
-    ];
-
     pub(crate) fn code(self) -> u8 {
-        match self {
-            HandshakeRefusal::WrongSecret => 0,
-            HandshakeRefusal::Misdirected => 1,
-            HandshakeRefusal::Unexpected => 2,
-        }
+        self as u8
     }
 
     pub(crate) fn from_code(code: u8) -> Option<HandshakeRefusal> {

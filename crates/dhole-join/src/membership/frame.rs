@@ -1,5 +1,7 @@
 //! Frames of the handshake: `DHJ1`, a kind, a length of four bytes, and that many bytes.
 
+use dhole_model::Variants;
+
 use super::error::HandshakeError;
 
 /// What begins each frame; its last byte is the version of this framing.
@@ -8,7 +10,7 @@ const MAGIC: [u8; 4] = *b"DHJ1";
 const HEADER_BYTES: usize = 9;
 
 /// What a frame is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Variants)]
 #[repr(u8)]
 pub(crate) enum Kind {
     /// Who connects, to whom, and a nonce.
@@ -32,18 +34,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
-        Kind::Hello,
-        Kind::Challenge,
-        Kind::Proof,
-        Kind::Terms,
-        Kind::Table,
-        Kind::Ready,
-        Kind::Go,
-        Kind::Failed,
-        Kind::Refusal,
-    ];
-
     /// The most bytes of a body.
     fn most_bytes(self) -> usize {
         match self {

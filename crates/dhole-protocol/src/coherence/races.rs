@@ -24,7 +24,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use dhole_model::{
-    CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, OidRange, SortedMap, VectorTime, Version,
+    CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, OidRange, SortedMap, Variants,
+    VectorTime, Version,
 };
 
 use crate::Message;
@@ -39,7 +40,8 @@ use at_home::{HomeWrites, Last};
 use own_elements::OwnElements;
 
 /// What becomes of races.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Variants)]
+#[variants(name, setting)]
 pub enum Races {
     /// Races are not looked for. A node writes an object again without a write notice if no other
     /// node has got it since it was announced.
@@ -59,24 +61,6 @@ pub enum Races {
 }
 
 impl Races {
-    /// All of them.
-    pub const ALL: [Races; 4] = [Races::Ignore, Races::Warn, Races::WarnAll, Races::Fail];
-
-    /// Its name, as commands and variables have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Races::Ignore => "ignore",
-            Races::Warn => "warn",
-            Races::WarnAll => "warn-all",
-            Races::Fail => "fail",
-        }
-    }
-
-    /// That of this name.
-    pub fn named(name: &str) -> Option<Races> {
-        Self::ALL.into_iter().find(|races| races.name() == name)
-    }
-
     /// Whether every write is announced, so that no race is overlooked.
     pub fn finds_all(self) -> bool {
         matches!(self, Races::WarnAll | Races::Fail)

@@ -1,13 +1,13 @@
 //! What nodes say to each other about minipages. All of it has a fixed length, 32 bytes.
 
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId, Variants};
 use dhole_part::PartMessage;
 use dhole_wire::Wire;
 
 use super::minipage::Minipage;
 
 /// What a message about a minipage is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Variants, Wire)]
 pub enum MemoryKind {
     /// A node asks the manager; it knows the address alone.
     Request,
@@ -33,23 +33,6 @@ pub enum MemoryKind {
     Diff,
     /// The node that flushes has merged a diff. The ticket is the number of the node that wrote it.
     Merged,
-}
-
-impl MemoryKind {
-    /// Every kind.
-    pub const ALL: [MemoryKind; 11] = [
-        MemoryKind::Request,
-        MemoryKind::Forward,
-        MemoryKind::Invalidate,
-        MemoryKind::Invalidated,
-        MemoryKind::Data,
-        MemoryKind::Grant,
-        MemoryKind::Ack,
-        MemoryKind::Gone,
-        MemoryKind::Dropped,
-        MemoryKind::Diff,
-        MemoryKind::Merged,
-    ];
 }
 
 /// What a node asks for.
