@@ -1,9 +1,11 @@
 //! The macros of dhole: the derive [`Share`](derive@Share) and the attribute
 //! [`object`](macro@object) for programs, the derives [`Wire`](derive@Wire) and
 //! [`Message`](derive@Message) for the messages of the protocols, and
-//! [`Variants`](derive@Variants) for the lists of what has names.
+//! [`Variants`](derive@Variants) and [`Counts`](derive@Counts) for what exists in lists: names and
+//! counters.
 #![forbid(unsafe_code)]
 
+mod counts;
 mod message;
 mod object;
 mod share;
@@ -116,6 +118,20 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
 pub fn derive_variants(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     variants::derive(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Adds and compares structs of counters: `add`, `since` an earlier time, and `numbers`, each with
+/// its name.
+///
+/// A field is a `u64`, a `BTreeMap` of counts, or counts itself. `#[counts(most)]` on a field: the
+/// greatest counts, and not the sum. `#[counts(kept)]`: it is no count of events, and `since`
+/// leaves it. `#[counts(saturating)]` on the struct: sums and differences stay within their limits.
+#[proc_macro_derive(Counts, attributes(counts))]
+pub fn derive_counts(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    counts::derive(&input)
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

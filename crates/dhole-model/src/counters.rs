@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use dhole_macros::Variants;
+use dhole_macros::{Counts, Variants};
 use serde::{Deserialize, Serialize};
 
 use crate::PhaseTimes;
@@ -145,7 +145,7 @@ impl MessageKind {
 }
 
 /// The messages of one kind that were sent.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Counts)]
 pub struct KindCounters {
     /// Messages sent.
     pub messages: u64,
@@ -155,7 +155,7 @@ pub struct KindCounters {
 
 /// How often a node used an object with operations (Orca, section 2.3.2). It shows where the object
 /// is best kept.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Counts)]
 pub struct ObjectCounters {
     /// Operations that only read.
     pub reads: u64,
@@ -164,7 +164,7 @@ pub struct ObjectCounters {
 }
 
 /// Events of the objects of one type.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Counts)]
 pub struct TypeCounters {
     /// Objects allocated.
     pub allocated: u64,
@@ -184,50 +184,9 @@ pub struct TypeCounters {
     pub invalidated: u64,
 }
 
-impl TypeCounters {
-    /// Adds the events of another node.
-    pub fn add(&mut self, other: &TypeCounters) {
-        let TypeCounters {
-            allocated,
-            freed,
-            misses,
-            one_sided_reads,
-            write_faults,
-            installed,
-            installed_bytes,
-            invalidated,
-        } = other;
-        self.allocated += allocated;
-        self.freed += freed;
-        self.misses += misses;
-        self.one_sided_reads += one_sided_reads;
-        self.write_faults += write_faults;
-        self.installed += installed;
-        self.installed_bytes += installed_bytes;
-        self.invalidated += invalidated;
-    }
-}
-
-impl TypeCounters {
-    /// Subtracts the events up to an earlier time.
-    fn take(&mut self, earlier: &TypeCounters) {
-        let pairs = [
-            (&mut self.allocated, earlier.allocated),
-            (&mut self.freed, earlier.freed),
-            (&mut self.misses, earlier.misses),
-            (&mut self.one_sided_reads, earlier.one_sided_reads),
-            (&mut self.write_faults, earlier.write_faults),
-            (&mut self.installed, earlier.installed),
-            (&mut self.installed_bytes, earlier.installed_bytes),
-            (&mut self.invalidated, earlier.invalidated),
-        ];
-        pairs.into_iter().for_each(|(now, then)| *now -= then);
-    }
-}
-
 /// The counters of one node, or their sum over all nodes. The definitions are those of DOSA's
 /// tables, so that the numbers can stand beside the paper's.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Counts)]
 pub struct Counters {
     /// Messages sent, synchronisation included. A reply is one message, however large. Diagnostic
     /// kinds ([`MessageKind::is_diagnostic`]) do not count.
@@ -333,10 +292,13 @@ pub struct Counters {
     pub computed_ns: u64,
     /// The most interval records that a node kept at a time for nodes that had not seen them. The
     /// sum over nodes is their maximum.
+    #[counts(most)]
     pub interval_records_most: u64,
     /// Bytes of page store that hold shared objects on this node.
+    #[counts(kept)]
     pub shared_bytes: u64,
     /// Bytes of the global space given to objects that this node allocated.
+    #[counts(kept)]
     pub allotted_bytes: u64,
     /// How long the node spent on what.
     pub phases: PhaseTimes,
@@ -355,200 +317,6 @@ impl Counters {
     /// Messages sent of one kind.
     pub fn sent(&self, kind: MessageKind) -> u64 {
         self.by_kind.get(&kind).map_or(0, |sent| sent.messages)
-    }
-
-    /// The counts since these counters stood at `earlier`. The bytes stored and the most records
-    /// kept are no counts of events, and stay as they are.
-    ///
-    /// # Panics
-    /// If `earlier` is not earlier, in debug builds.
-    pub fn since(&self, earlier: &Counters) -> Counters {
-        let mut since = self.clone();
-        let pairs = [
-            (&mut since.messages, earlier.messages),
-            (&mut since.data_bytes, earlier.data_bytes),
-            (&mut since.fetch_rounds, earlier.fetch_rounds),
-            (&mut since.misses, earlier.misses),
-            (&mut since.asked_beside, earlier.asked_beside),
-            (&mut since.came_along, earlier.came_along),
-            (&mut since.along_read, earlier.along_read),
-            (&mut since.one_sided_reads, earlier.one_sided_reads),
-            (&mut since.one_sided_bytes, earlier.one_sided_bytes),
-            (&mut since.raw_read_faults, earlier.raw_read_faults),
-            (&mut since.raw_write_faults, earlier.raw_write_faults),
-            (&mut since.competing_requests, earlier.competing_requests),
-            (&mut since.dropped_prefetches, earlier.dropped_prefetches),
-            (&mut since.raw_flushes, earlier.raw_flushes),
-            (&mut since.raw_read_ns, earlier.raw_read_ns),
-            (&mut since.raw_write_ns, earlier.raw_write_ns),
-            (&mut since.raw_call_ns, earlier.raw_call_ns),
-            (&mut since.zero_fills, earlier.zero_fills),
-            (&mut since.write_faults, earlier.write_faults),
-            (&mut since.writable_beside, earlier.writable_beside),
-            (&mut since.unwritten, earlier.unwritten),
-            (&mut since.pre_images, earlier.pre_images),
-            (&mut since.pre_image_replies, earlier.pre_image_replies),
-            (&mut since.deferred_requests, earlier.deferred_requests),
-            (&mut since.pushes, earlier.pushes),
-            (&mut since.pushes_read, earlier.pushes_read),
-            (&mut since.diffs, earlier.diffs),
-            (&mut since.diff_bytes, earlier.diff_bytes),
-            (&mut since.intervals, earlier.intervals),
-            (&mut since.write_notice_bytes, earlier.write_notice_bytes),
-            (&mut since.invalidations, earlier.invalidations),
-            (&mut since.races, earlier.races),
-            (
-                &mut since.lock_acquires_remote,
-                earlier.lock_acquires_remote,
-            ),
-            (&mut since.lock_acquires_local, earlier.lock_acquires_local),
-            (&mut since.barriers, earlier.barriers),
-            (&mut since.broadcasts, earlier.broadcasts),
-            (&mut since.waited_ns, earlier.waited_ns),
-            (&mut since.lock_waited_ns, earlier.lock_waited_ns),
-            (&mut since.barrier_waited_ns, earlier.barrier_waited_ns),
-            (&mut since.waits_ended_by_time, earlier.waits_ended_by_time),
-            (&mut since.computed_ns, earlier.computed_ns),
-        ];
-        pairs.into_iter().for_each(|(now, then)| *now -= then);
-        since.phases = self.phases.since(&earlier.phases);
-        for (kind, then) in &earlier.by_kind {
-            let now = since.by_kind.entry(*kind).or_default();
-            now.messages -= then.messages;
-            now.bytes -= then.bytes;
-        }
-        for (protocol, then) in &earlier.by_protocol {
-            let now = since.by_protocol.entry(protocol.clone()).or_default();
-            now.messages -= then.messages;
-            now.bytes -= then.bytes;
-        }
-        for (name, then) in &earlier.by_type {
-            since.by_type.entry(name.clone()).or_default().take(then);
-        }
-        for (object, then) in &earlier.by_object {
-            let now = since.by_object.entry(object.clone()).or_default();
-            now.reads -= then.reads;
-            now.writes -= then.writes;
-        }
-        since
-    }
-
-    /// Adds the counters of another node.
-    pub fn add(&mut self, other: &Counters) {
-        let Counters {
-            messages,
-            data_bytes,
-            fetch_rounds,
-            misses,
-            asked_beside,
-            came_along,
-            along_read,
-            one_sided_reads,
-            one_sided_bytes,
-            raw_read_faults,
-            raw_write_faults,
-            competing_requests,
-            dropped_prefetches,
-            raw_flushes,
-            raw_read_ns,
-            raw_write_ns,
-            raw_call_ns,
-            zero_fills,
-            write_faults,
-            writable_beside,
-            unwritten,
-            pre_images,
-            pre_image_replies,
-            deferred_requests,
-            pushes,
-            pushes_read,
-            diffs,
-            diff_bytes,
-            intervals,
-            write_notice_bytes,
-            invalidations,
-            races,
-            lock_acquires_remote,
-            lock_acquires_local,
-            barriers,
-            broadcasts,
-            waited_ns,
-            lock_waited_ns,
-            barrier_waited_ns,
-            waits_ended_by_time,
-            computed_ns,
-            interval_records_most,
-            shared_bytes,
-            allotted_bytes,
-            phases,
-            by_kind,
-            by_protocol,
-            by_type,
-            by_object,
-        } = other;
-        self.messages += messages;
-        self.data_bytes += data_bytes;
-        self.fetch_rounds += fetch_rounds;
-        self.misses += misses;
-        self.asked_beside += asked_beside;
-        self.came_along += came_along;
-        self.along_read += along_read;
-        self.one_sided_reads += one_sided_reads;
-        self.one_sided_bytes += one_sided_bytes;
-        self.raw_read_faults += raw_read_faults;
-        self.raw_write_faults += raw_write_faults;
-        self.competing_requests += competing_requests;
-        self.dropped_prefetches += dropped_prefetches;
-        self.raw_flushes += raw_flushes;
-        self.raw_read_ns += raw_read_ns;
-        self.raw_write_ns += raw_write_ns;
-        self.raw_call_ns += raw_call_ns;
-        self.zero_fills += zero_fills;
-        self.write_faults += write_faults;
-        self.writable_beside += writable_beside;
-        self.unwritten += unwritten;
-        self.pre_images += pre_images;
-        self.pre_image_replies += pre_image_replies;
-        self.deferred_requests += deferred_requests;
-        self.pushes += pushes;
-        self.pushes_read += pushes_read;
-        self.diffs += diffs;
-        self.diff_bytes += diff_bytes;
-        self.intervals += intervals;
-        self.write_notice_bytes += write_notice_bytes;
-        self.invalidations += invalidations;
-        self.races += races;
-        self.lock_acquires_remote += lock_acquires_remote;
-        self.lock_acquires_local += lock_acquires_local;
-        self.barriers += barriers;
-        self.broadcasts += broadcasts;
-        self.waited_ns += waited_ns;
-        self.lock_waited_ns += lock_waited_ns;
-        self.barrier_waited_ns += barrier_waited_ns;
-        self.waits_ended_by_time += waits_ended_by_time;
-        self.computed_ns += computed_ns;
-        self.interval_records_most = self.interval_records_most.max(*interval_records_most);
-        self.shared_bytes += shared_bytes;
-        self.allotted_bytes += allotted_bytes;
-        self.phases.add(phases);
-        for (kind, theirs) in by_kind {
-            let mine = self.by_kind.entry(*kind).or_default();
-            mine.messages += theirs.messages;
-            mine.bytes += theirs.bytes;
-        }
-        for (protocol, theirs) in by_protocol {
-            let mine = self.by_protocol.entry(protocol.clone()).or_default();
-            mine.messages += theirs.messages;
-            mine.bytes += theirs.bytes;
-        }
-        for (name, theirs) in by_type {
-            self.by_type.entry(name.clone()).or_default().add(theirs);
-        }
-        for (object, theirs) in by_object {
-            let mine = self.by_object.entry(object.clone()).or_default();
-            mine.reads += theirs.reads;
-            mine.writes += theirs.writes;
-        }
     }
 }
 

@@ -45,7 +45,7 @@ pub use barriers::Barriers;
 pub use coherence::Coherence;
 pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCounters};
 pub use detector::Detector;
-pub use dhole_macros::Variants;
+pub use dhole_macros::{Counts, Variants};
 pub use elements::Elements;
 pub use error_text::{with_causes, write_error, write_wrapped};
 pub use feature::MissingFeature;

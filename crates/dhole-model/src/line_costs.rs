@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dhole_macros::Variants;
+use dhole_macros::{Counts, Variants};
 use serde::{Deserialize, Serialize};
 
 use crate::{CallSite, NodeId, Phase};
@@ -80,7 +80,8 @@ impl fmt::Display for WaitCause {
 }
 
 /// What waiting came to.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Counts)]
+#[counts(saturating)]
 pub struct WaitCost {
     /// How often a worker waited; of misses, their fetch rounds.
     pub waits: u64,
@@ -103,42 +104,6 @@ pub struct WaitCost {
 }
 
 impl WaitCost {
-    /// Adds what happened elsewhere. The sums of what a malicious peer says do not overflow.
-    pub fn add(&mut self, other: &WaitCost) {
-        let pairs = [
-            (&mut self.waits, other.waits),
-            (&mut self.misses, other.misses),
-            (&mut self.to_write, other.to_write),
-            (&mut self.one_sided_reads, other.one_sided_reads),
-            (&mut self.along, other.along),
-            (&mut self.along_read, other.along_read),
-            (&mut self.bytes, other.bytes),
-            (&mut self.waited_ns, other.waited_ns),
-            (&mut self.one_sided_ns, other.one_sided_ns),
-        ];
-        pairs
-            .into_iter()
-            .for_each(|(sum, more)| *sum = sum.saturating_add(more));
-    }
-}
-
-impl WaitCost {
-    /// What came since these stood at `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &WaitCost) -> WaitCost {
-        WaitCost {
-            waits: self.waits.saturating_sub(earlier.waits),
-            misses: self.misses.saturating_sub(earlier.misses),
-            to_write: self.to_write.saturating_sub(earlier.to_write),
-            one_sided_reads: self.one_sided_reads.saturating_sub(earlier.one_sided_reads),
-            along: self.along.saturating_sub(earlier.along),
-            along_read: self.along_read.saturating_sub(earlier.along_read),
-            bytes: self.bytes.saturating_sub(earlier.bytes),
-            waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns),
-            one_sided_ns: self.one_sided_ns.saturating_sub(earlier.one_sided_ns),
-        }
-    }
-
     /// How long the workers waited and read, in nanoseconds.
     pub fn spent_ns(&self) -> u64 {
         self.waited_ns.saturating_add(self.one_sided_ns)

@@ -1,4 +1,4 @@
-use dhole_macros::Variants;
+use dhole_macros::{Counts, Variants};
 use serde::{Deserialize, Serialize};
 
 /// What a node's worker spends its time on, in the order in which a report names it.
@@ -31,7 +31,8 @@ pub enum Phase {
 /// How long a node spent in each [`Phase`], in nanoseconds of its clock: virtual ones in a
 /// simulation. The time of one-sided reads is an estimate from a sample of them. In a sum over
 /// nodes each of these is the sum of the nodes' times.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Counts)]
+#[counts(saturating)] // the estimate of one-sided reads may become less
 pub struct PhaseTimes {
     /// From the beginning to the end of the program on the node.
     pub whole_ns: u64,
@@ -134,56 +135,6 @@ impl PhaseTimes {
     pub fn processor_share(&self) -> Option<f64> {
         let share = self.processor_ns as f64 / self.compared_ns as f64;
         (self.compared_ns > 0).then_some(share)
-    }
-
-    /// Adds the times of another node.
-    pub fn add(&mut self, other: &PhaseTimes) {
-        self.each(other, u64::saturating_add);
-    }
-
-    /// The times since these stood at `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &PhaseTimes) -> PhaseTimes {
-        let mut since = *self;
-        // The estimate of one-sided reads may have become less.
-        since.each(earlier, u64::saturating_sub);
-        since
-    }
-
-    fn each(&mut self, other: &PhaseTimes, f: fn(u64, u64) -> u64) {
-        let PhaseTimes {
-            whole_ns,
-            miss_ns,
-            one_sided_ns,
-            lock_ns,
-            barrier_ns,
-            operation_ns,
-            compared_ns,
-            processor_ns,
-            worker_processor_ns,
-            miss_processor_ns,
-            lock_processor_ns,
-            barrier_processor_ns,
-            operation_processor_ns,
-        } = other;
-        let pairs = [
-            (&mut self.whole_ns, whole_ns),
-            (&mut self.miss_ns, miss_ns),
-            (&mut self.one_sided_ns, one_sided_ns),
-            (&mut self.lock_ns, lock_ns),
-            (&mut self.barrier_ns, barrier_ns),
-            (&mut self.operation_ns, operation_ns),
-            (&mut self.compared_ns, compared_ns),
-            (&mut self.processor_ns, processor_ns),
-            (&mut self.worker_processor_ns, worker_processor_ns),
-            (&mut self.miss_processor_ns, miss_processor_ns),
-            (&mut self.lock_processor_ns, lock_processor_ns),
-            (&mut self.barrier_processor_ns, barrier_processor_ns),
-            (&mut self.operation_processor_ns, operation_processor_ns),
-        ];
-        pairs
-            .into_iter()
-            .for_each(|(mine, theirs)| *mine = f(*mine, *theirs));
     }
 }
 

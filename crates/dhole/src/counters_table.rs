@@ -1,8 +1,9 @@
 //! The table of all counters, grouped by subject, without those that are 0.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
-use dhole_model::{Counters, Phase, TypeCounters};
+use dhole_model::{Phase, TypeCounters};
 
 use crate::Report;
 use crate::words::{Count, Took, ns, short};
@@ -54,83 +55,66 @@ impl Display for CountersTable<'_> {
     }
 }
 
-/// The rows of counts that are not 0.
-fn counts<const N: usize>(rows: [(&str, u64); N]) -> Vec<(String, String)> {
-    let counted = rows.into_iter().filter(|(_, count)| *count > 0);
-    let shown = counted.map(|(name, count)| (name.to_owned(), Count(count).to_string()));
-    shown.collect()
-}
-
-/// The rows of times that are not 0.
-fn times<const N: usize>(rows: [(&str, u64); N]) -> Vec<(String, String)> {
-    let took = rows.into_iter().filter(|(_, took_ns)| *took_ns > 0);
-    let shown = took.map(|(name, took_ns)| (name.to_owned(), Took(ns(took_ns)).to_string()));
-    shown.collect()
-}
+/// The counters of each subject, by their fields, in the order of their rows. A counter that is
+/// added must be shown too.
+const SENT: &str = "messages data_bytes write_notice_bytes broadcasts";
+const READ: &str = "misses fetch_rounds asked_beside came_along along_read one_sided_reads \
+    one_sided_bytes zero_fills pushes pushes_read";
+const WRITTEN: &str = "write_faults writable_beside unwritten pre_images pre_image_replies \
+    deferred_requests diffs diff_bytes intervals interval_records_most invalidations races";
+const MET: &str = "barriers lock_acquires_remote lock_acquires_local waits_ended_by_time";
+const RAW: &str = "raw_read_faults raw_write_faults competing_requests dropped_prefetches \
+    raw_flushes";
+const MEMORY: &str = "shared_bytes shared_bytes_per_node allotted_bytes";
+/// Of the times, those with what they are called.
+const RAW_TIMES: [(&str, &str); 3] = [
+    ("read faults took", "raw_read_ns"),
+    ("write faults took", "raw_write_ns"),
+    ("calls took", "raw_call_ns"),
+];
+const TIMES: [(&str, &str); 4] = [
+    ("waited in calls", "waited_ns"),
+    ("waited in calls for locks", "lock_waited_ns"),
+    ("waited in calls at barriers", "barrier_waited_ns"),
+    ("computed in the simulation", "computed_ns"),
+];
+/// What the phases are called here.
+const PHASES: [&str; Phase::ALL.len()] = [
+    "computed",
+    "waited for misses",
+    "one-sided reads",
+    "waited for locks",
+    "waited at barriers",
+    "waited for operations",
+];
 
 fn groups(report: &Report) -> Vec<Group> {
-    // Each counter by its name: one that is added must be shown too.
-    let Counters {
-        messages,
-        data_bytes,
-        fetch_rounds,
-        misses,
-        asked_beside,
-        came_along,
-        along_read,
-        one_sided_reads,
-        one_sided_bytes,
-        raw_read_faults,
-        raw_write_faults,
-        competing_requests,
-        dropped_prefetches,
-        raw_flushes,
-        raw_read_ns,
-        raw_write_ns,
-        raw_call_ns,
-        zero_fills,
-        write_faults,
-        writable_beside,
-        unwritten,
-        pre_images,
-        pre_image_replies,
-        deferred_requests,
-        pushes,
-        pushes_read,
-        diffs,
-        diff_bytes,
-        intervals,
-        write_notice_bytes,
-        invalidations,
-        races,
-        lock_acquires_remote,
-        lock_acquires_local,
-        barriers,
-        broadcasts,
-        waits_ended_by_time,
-        waited_ns,
-        lock_waited_ns,
-        barrier_waited_ns,
-        computed_ns,
-        interval_records_most,
-        shared_bytes,
-        allotted_bytes,
-        phases,
-        by_kind,
-        by_protocol,
-        by_type,
-        by_object,
-    } = report.total();
-    let [computed, missed, one_sided, locked, met, operated] =
-        Phase::ALL.map(|phase| phases.of(phase));
-    let time = times([
-        ("all nodes together", phases.whole_ns),
-        ("computed", computed),
-        ("waited for misses", missed),
-        ("one-sided reads", one_sided),
-        ("waited for locks", locked),
-        ("waited at barriers", met),
-        ("waited for operations", operated),
+    let total = report.total();
+    let mut numbers: BTreeMap<&str, u64> = total.numbers().into();
+    numbers.insert("shared_bytes_per_node", report.shared_bytes_per_node());
+    // The rows of counts that are not 0.
+    let counts = |fields: &str| -> Vec<(String, String)> {
+        let counted = fields.split(' ').map(|field| (field, numbers[field]));
+        let counted = counted.filter(|(_, count)| *count > 0);
+        let words = |field: &str| field.trim_start_matches("raw_").replace('_', " ");
+        let shown = counted.map(|(field, count)| (words(field), Count(count).to_string()));
+        shown.collect()
+    };
+    // The rows of times that are not 0.
+    let times = |all: &[(&str, u64)]| -> Vec<(String, String)> {
+        let took = all.iter().filter(|(_, took_ns)| *took_ns > 0);
+        let shown = took.map(|(name, took_ns)| (name.to_string(), Took(ns(*took_ns)).to_string()));
+        shown.collect()
+    };
+    let by_field = |(name, field): (&'static str, &str)| (name, numbers[field]);
+    let phases = &total.phases;
+    let mut time = times(&[("all nodes together", phases.whole_ns)]);
+    let each = PHASES.iter().zip(Phase::ALL);
+    let each: Vec<_> = each
+        .map(|(name, phase)| (*name, phases.of(phase)))
+        .collect();
+    time.extend(times(&each));
+    time.extend(times(&[
         ("compared with the processor's", phases.compared_ns),
         ("processor had", phases.processor_ns),
         ("processor of the workers", phases.worker_processor_ns),
@@ -138,115 +122,64 @@ fn groups(report: &Report) -> Vec<Group> {
         ("of that for locks", phases.lock_processor_ns),
         ("of that at barriers", phases.barrier_processor_ns),
         ("of that for operations", phases.operation_processor_ns),
-        ("waited in calls", waited_ns),
-        ("waited in calls for locks", lock_waited_ns),
-        ("waited in calls at barriers", barrier_waited_ns),
-        ("computed in the simulation", computed_ns),
-    ]);
-    let sent = counts([
-        ("messages", messages),
-        ("data bytes", data_bytes),
-        ("write notice bytes", write_notice_bytes),
-        ("broadcasts", broadcasts),
-    ]);
-    let read = counts([
-        ("misses", misses),
-        ("fetch rounds", fetch_rounds),
-        ("asked beside", asked_beside),
-        ("came along", came_along),
-        ("along read", along_read),
-        ("one sided reads", one_sided_reads),
-        ("one sided bytes", one_sided_bytes),
-        ("zero fills", zero_fills),
-        ("pushes", pushes),
-        ("pushes read", pushes_read),
-    ]);
-    let written = counts([
-        ("write faults", write_faults),
-        ("writable beside", writable_beside),
-        ("unwritten", unwritten),
-        ("pre images", pre_images),
-        ("pre image replies", pre_image_replies),
-        ("deferred requests", deferred_requests),
-        ("diffs", diffs),
-        ("diff bytes", diff_bytes),
-        ("intervals", intervals),
-        ("interval records most", interval_records_most),
-        ("invalidations", invalidations),
-        ("races", races),
-    ]);
-    let met = counts([
-        ("barriers", barriers),
-        ("lock acquires remote", lock_acquires_remote),
-        ("lock acquires local", lock_acquires_local),
-        ("waits ended by time", waits_ended_by_time),
-    ]);
-    let mut raw = counts([
-        ("read faults", raw_read_faults),
-        ("write faults", raw_write_faults),
-        ("competing requests", competing_requests),
-        ("dropped prefetches", dropped_prefetches),
-        ("flushes", raw_flushes),
-    ]);
-    raw.extend(times([
-        ("read faults took", raw_read_ns),
-        ("write faults took", raw_write_ns),
-        ("calls took", raw_call_ns),
     ]));
-    let memory = counts([
-        ("shared bytes", shared_bytes),
-        ("shared bytes per node", report.shared_bytes_per_node()),
-        ("allotted bytes", allotted_bytes),
-    ]);
+    time.extend(times(&TIMES.map(by_field)));
+    let mut raw = counts(RAW);
+    raw.extend(times(&RAW_TIMES.map(by_field)));
     let sent_of = |messages, bytes| format!("{} of {} bytes", Count(messages), Count(bytes));
-    let kinds = by_kind.iter();
+    let kinds = total.by_kind.iter();
     let kinds = kinds.map(|(kind, of)| (kind.name().to_owned(), sent_of(of.messages, of.bytes)));
-    let protocols = by_protocol.iter();
+    let protocols = total.by_protocol.iter();
     let protocols = protocols.map(|(name, of)| (name.clone(), sent_of(of.messages, of.bytes)));
-    let types = by_type.iter();
+    let types = total.by_type.iter();
     let types = types.map(|(name, of)| (short(name), of_type(of)));
-    let objects = by_object.iter().map(|(name, of)| {
+    let objects = total.by_object.iter().map(|(name, of)| {
         let (reads, writes) = (Count(of.reads), Count(of.writes));
         (short(name), format!("{reads} reads, {writes} writes"))
     });
     vec![
         ("time, all nodes together", time),
-        ("messages", sent),
+        ("messages", counts(SENT)),
         ("messages by kind", kinds.collect()),
         ("messages of the program's protocols", protocols.collect()),
-        ("objects read", read),
-        ("objects written", written),
+        ("objects read", counts(READ)),
+        ("objects written", counts(WRITTEN)),
         ("objects by type", types.collect()),
         ("objects with operations", objects.collect()),
-        ("synchronisation", met),
+        ("synchronisation", counts(MET)),
         ("raw memory", raw),
-        ("memory", memory),
+        ("memory", counts(MEMORY)),
     ]
 }
 
 /// What happened to objects of a type, in words.
 fn of_type(of: &TypeCounters) -> String {
-    let TypeCounters {
-        allocated,
-        freed,
-        misses,
-        one_sided_reads,
-        write_faults,
-        installed,
-        installed_bytes,
-        invalidated,
-    } = *of;
-    let parts = [
-        (allocated, "allocated"),
-        (freed, "freed"),
-        (misses, "misses"),
-        (one_sided_reads, "read one-sided"),
-        (write_faults, "write faults"),
-        (installed, "installed"),
-        (installed_bytes, "bytes"),
-        (invalidated, "invalidated"),
-    ];
-    let counted = parts.into_iter().filter(|(count, _)| *count > 0);
-    let words = counted.map(|(count, what)| format!("{} {what}", Count(count)));
+    let counted = of.numbers().into_iter().filter(|(_, count)| *count > 0);
+    let words = counted.map(|(field, count)| match field {
+        "one_sided_reads" => format!("{} read one-sided", Count(count)),
+        "installed_bytes" => format!("{} bytes", Count(count)),
+        field => format!("{} {}", Count(count), field.replace('_', " ")),
+    });
     words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use dhole_model::Counters;
+
+    use super::*;
+
+    #[test]
+    fn every_counter_is_shown_once() {
+        let mut shown = [SENT, READ, WRITTEN, MET, RAW, MEMORY].join(" ");
+        for (_, field) in TIMES.into_iter().chain(RAW_TIMES) {
+            shown = shown + " " + field;
+        }
+        let mut shown: Vec<&str> = shown.split(' ').collect();
+        let mut counted: Vec<&str> = Counters::default().numbers().map(|(name, _)| name).into();
+        counted.push("shared_bytes_per_node");
+        shown.sort_unstable();
+        counted.sort_unstable();
+        assert_eq!(shown, counted);
+    }
 }
