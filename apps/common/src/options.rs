@@ -3,6 +3,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args};
+use dhole::settings::Value;
 use dhole::{Barriers, Coherence, Defaults, Detector, MAX_NODES, Placement, Races, WriteDetection};
 use thiserror::Error;
 
@@ -38,7 +39,7 @@ pub struct Common {
 
     /// Whether a miss fetches all invalid objects of the page (read aggregation), under lazy: on,
     /// which is the default, or off
-    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    #[arg(long, value_name = "WHAT", value_parser = listed::<bool>(), action = ArgAction::Set)]
     pub read_aggregation: Option<bool>,
 
     /// Send the write notices of an interval as the difference from one of the node's last N
@@ -48,22 +49,22 @@ pub struct Common {
 
     /// The place of copies: that of the node's first access (the default, not under treadmarks), or
     /// one place on all nodes
-    #[arg(long, value_name = "WHERE", value_parser = placement())]
+    #[arg(long, value_name = "WHERE", value_parser = listed::<Placement>())]
     pub allocation: Option<Placement>,
 
     /// How the runtime finds what was written, under lazy: by marking each object (the default), by
     /// comparing pages with their twins, or by comparing objects
-    #[arg(long, value_name = "HOW", value_parser = write_detection())]
+    #[arg(long, value_name = "HOW", value_parser = listed::<WriteDetection>())]
     pub write_detection: Option<WriteDetection>,
 
     /// Whether the runtime learns from what the program did what it will do next (not under
     /// treadmarks): on, which is the default, or off
-    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    #[arg(long, value_name = "WHAT", value_parser = listed::<bool>(), action = ArgAction::Set)]
     pub learn: Option<bool>,
 
     /// Whether a node reads objects in the memory of nodes that it sees, without a message: on or
     /// off [default: as `dhole run` or `dhole sim` says, or on]
-    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    #[arg(long, value_name = "WHAT", value_parser = listed::<bool>(), action = ArgAction::Set)]
     pub one_sided: Option<bool>,
 
     /// Run the sequential version too, and compare
@@ -73,7 +74,7 @@ pub struct Common {
     /// Whether races are ignored, reported (warn), reported with those that warn overlooks, at a
     /// cost (warn-all), or end the run (fail). Under treadmarks there is no detection [default: as
     /// `dhole run` or `dhole sim` says, or warn]
-    #[arg(long, value_name = "WHAT", value_parser = races())]
+    #[arg(long, value_name = "WHAT", value_parser = listed::<Races>())]
     pub races: Option<Races>,
 
     /// Print one JSON object instead of the screen
@@ -283,29 +284,9 @@ fn nodes() -> RangedU64ValueParser<u16> {
     RangedU64ValueParser::new().range(1..=MAX_NODES as u64)
 }
 
-fn races() -> impl TypedValueParser<Value = Races> {
-    PossibleValuesParser::new(Races::ALL.map(Races::name))
-        .map(|name| name.parse().expect("it is the name of one"))
-}
-
-/// `on` or `off`.
-pub fn switch() -> impl TypedValueParser<Value = bool> {
-    PossibleValuesParser::new(["on", "off"]).map(|what| what == "on")
-}
-
-fn write_detection() -> impl TypedValueParser<Value = WriteDetection> {
-    PossibleValuesParser::new(["marks", "twins", "objects"]).map(|how| match &*how {
-        "marks" => WriteDetection::Marks,
-        "objects" => WriteDetection::Objects,
-        _ => WriteDetection::Twins,
-    })
-}
-
-fn placement() -> impl TypedValueParser<Value = Placement> {
-    PossibleValuesParser::new(["first-touch", "everywhere"]).map(|place| match &*place {
-        "first-touch" => Placement::FirstTouch,
-        _ => Placement::Everywhere,
-    })
+/// One of the values of a setting, which the help lists.
+pub fn listed<V: Value + Clone + Send + Sync + 'static>() -> impl TypedValueParser<Value = V> {
+    PossibleValuesParser::new(V::allowed()).map(|said| V::find(&said).expect("it is listed"))
 }
 
 fn reach() -> RangedU64ValueParser<u32> {

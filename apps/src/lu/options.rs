@@ -4,7 +4,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, Parser};
 
 use super::Problem;
-use crate::options::{BadInput, Common, switch};
+use crate::options::{BadInput, Common, listed};
 use crate::raw::Element;
 
 /// The command line of `lu`.
@@ -24,7 +24,7 @@ pub struct Options {
     pub block: u32,
 
     /// Ask for all blocks of other nodes that are needed before the first is read: on or off
-    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
+    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = listed::<bool>(),
         action = ArgAction::Set)]
     pub prefetch: bool,
 

@@ -9,7 +9,7 @@ use clap::{ArgAction, Parser};
 use super::pool::MOST_CITIES;
 use super::{Instance, LowerBound, Pooled, Problem};
 use crate::input::Lines;
-use crate::options::{BadInput, Common, switch};
+use crate::options::{BadInput, Common, listed};
 use crate::raw::{Granularity, Share};
 
 /// The largest file that is read, in bytes.
@@ -44,7 +44,7 @@ pub struct Options {
     pub depth: u32,
 
     /// Push the length of a shorter tour to all nodes, over raw memory: on or off
-    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
+    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = listed::<bool>(),
         action = ArgAction::Set)]
     pub push: bool,
 

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser};
 use super::model::CUTOFF;
 use super::problem::{Problem, Record, System};
 use super::spatial::grid::Grid;
-use crate::options::{BadInput, Common, switch};
+use crate::options::{BadInput, Common, listed};
 use crate::raw::{Cut, Granularity, Reads, Share};
 
 /// The command line of `water-nsquared`.
@@ -84,7 +84,7 @@ pub struct Physics {
 
     /// Ask for all molecules that will be read before the first is read: on or off, as in the
     /// papers' programs, which leave that to read aggregation
-    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
+    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = listed::<bool>(),
         action = ArgAction::Set)]
     pub prefetch: bool,
 

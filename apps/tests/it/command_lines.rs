@@ -108,7 +108,11 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
             "--time-limit: not over raw memory",
         ),
         (TSP, "--cities 9 --unit 256", "--unit: only raw memory"),
-        (SOR, "--protocol eager", "'eager' is no protocol"),
+        (
+            SOR,
+            "--protocol eager",
+            "one of lazy, update, home, treadmarks, directory is expected",
+        ),
     ] {
         let error = refused(program, args);
         assert!(error.contains(named), "{args}: {error}");

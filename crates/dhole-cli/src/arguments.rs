@@ -1,13 +1,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
-use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{
-    Barriers, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races, ReportForm,
+use clap::builder::PossibleValuesParser;
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
+use clap_complete::Shell;
+use dhole::Defaults;
+use dhole::settings::Setting;
+use dhole::sim::{Computation, Crash, Description, Settings};
 use dhole_cli::paper::Paper;
 
 /// One object space for a pack of machines.
@@ -156,165 +157,116 @@ pub struct Run {
     )]
     pub grace_ms: Option<u64>,
 
-    /// Lets the run go on when nodes are lost, with the replicated objects: the other nodes are not
-    /// ended, and the exit code is 0 if any node succeeded, unless one failed when its run was
-    /// over, or node 0 is lost and no node prints in its place. `Config::survive` of the program
-    /// does the same
-    #[arg(long)]
-    pub survive: bool,
-
-    /// Microseconds for which a waiting node spins after a message, if there is a core for each
-    /// process, and then yields [default: the program's, or 100]
-    #[arg(
-        long,
-        value_name = "US",
-        value_parser = clap::value_parser!(u64).range(0..=60_000_000)
-    )]
-    pub spin_us: Option<u64>,
-
-    /// Microseconds for which the service thread stays away at most from a node that polls by
-    /// itself [default: the program's, or 800]
-    #[arg(
-        long,
-        value_name = "US",
-        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
-    )]
-    pub backoff_us: Option<u64>,
-
-    /// Milliseconds after which a sleeping service thread polls for messages that do not wake it
-    /// [default: the program's, or 4]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    pub sleep_ms: Option<u64>,
-
     #[allow(missing_docs, reason = "clap would take the words for the command's")]
     #[command(flatten)]
-    pub defaults: Defaults,
+    pub settings: Options<true>,
 
     /// The program and its arguments; all that follows the program is its own
     #[arg(trailing_var_arg = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }
 
-/// The settings of runs that the program does not set itself.
-#[derive(Args)]
-pub struct Defaults {
-    /// The protocol of shared objects, unless the program sets it: lazy, update, home, directory,
-    /// treadmarks, or one that the program brings
-    #[arg(long, value_name = "NAME")]
-    protocol: Option<String>,
+/// Settings of runs: what the options say, by variable. `dhole run` has those too that concern
+/// processes alone.
+pub struct Options<const OF_PROCESSES: bool>(Vec<(&'static str, String)>);
 
-    /// Whether races are ignored, reported, or end the run, unless the program sets it
-    #[arg(long, value_name = "WHAT", value_parser = races())]
-    races: Option<Races>,
+impl<const OF_PROCESSES: bool> Options<OF_PROCESSES> {
+    /// The settings in the order of the help.
+    fn all() -> impl Iterator<Item = &'static Setting> {
+        let (survive, defaults) = Defaults::SETTINGS.split_at(1);
+        let of_processes = survive.iter().chain(Defaults::WAITING);
+        let of_processes = of_processes.filter(|_| OF_PROCESSES);
+        of_processes.chain(defaults)
+    }
 
-    /// The kind of barriers, unless the program sets it: central or dissemination
-    #[arg(long, value_name = "HOW")]
-    barrier: Option<Barriers>,
+    /// What is said of a setting.
+    fn said(&self, variable: &str) -> Option<&str> {
+        let mut all = self.0.iter();
+        all.find(|(name, _)| *name == variable)
+            .map(|(_, value)| value.as_str())
+    }
 
-    /// Whether a node reads objects in the memory of nodes that it sees, without a message, unless
-    /// the program sets it: on, which is the default, or off
-    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
-    one_sided: Option<bool>,
-
-    /// Which nodes have the same raw memory, unless the program sets it: those of each machine
-    /// (host, the default), none (node), or at most so many of a machine together
-    #[arg(long, value_name = "WHICH")]
-    domains: Option<Domains>,
-
-    /// How allocations lie in raw memory, unless the program sets it: several on a page (views,
-    /// the default), or each on pages of its own, with what is behind it checked (isolate)
-    #[arg(long, value_name = "HOW")]
-    memory: Option<MemoryLayout>,
-
-    /// Which node manages a minipage of raw memory, unless the program sets it: the one that
-    /// allocates it (allocator, the default), or node 0 (one)
-    #[arg(long, value_name = "WHICH")]
-    managers: Option<MemoryManagers>,
-
-    /// When a node sees what others write in raw memory, unless the program sets it: at once
-    /// (sequential, the default), or when it acquires what they have released (release)
-    #[arg(long, value_name = "WHEN")]
-    consistency: Option<MemoryConsistency>,
-
-    /// Write to standard error, when a run is over, which lines of the program its nodes waited at
-    /// longest, with advice; in a form, `text` if left out
-    #[arg(
-        long,
-        value_name = "FORM",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "text",
-        value_parser = forms()
-    )]
-    report: Option<ReportForm>,
-}
-
-impl Defaults {
     /// Whether the program writes its report as a JSON object.
     pub fn reports_json(&self) -> bool {
-        let variable = std::env::var_os(dhole::Defaults::REPORT);
-        let name = self.report.map(|form| form.name().into());
-        name.or(variable).is_some_and(|name| name == "json")
+        let variable = || std::env::var(Defaults::REPORT).ok();
+        let said = self.said(Defaults::REPORT).map(str::to_owned);
+        said.or_else(variable).is_some_and(|name| name == "json")
+    }
+
+    /// Whether runs go on when nodes are lost.
+    pub fn survive(&self) -> bool {
+        self.said(Defaults::SURVIVE).is_some()
     }
 
     /// The environment variables for the program.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let protocol = self.protocol.as_deref();
-        let races = self.races.map(Races::name);
-        let barrier = self.barrier.map(Barriers::name);
-        let one_sided = self.one_sided.map(|on| if on { "on" } else { "off" });
-        let report = self.report.map(ReportForm::name);
-        let domains = self.domains.map(|domains| domains.to_string());
-        let domains = domains.map(|name| (dhole::Defaults::DOMAINS, name));
-        let memory = self.memory.map(MemoryLayout::name);
-        let managers = self.managers.map(MemoryManagers::name);
-        let consistency = self.consistency.map(MemoryConsistency::name);
-        let all = [
-            (dhole::Defaults::PROTOCOL, protocol),
-            (dhole::Defaults::RACES, races),
-            (dhole::Defaults::BARRIER, barrier),
-            (dhole::Defaults::ONE_SIDED, one_sided),
-            (dhole::Defaults::MEMORY, memory),
-            (dhole::Defaults::MANAGERS, managers),
-            (dhole::Defaults::CONSISTENCY, consistency),
-            (dhole::Defaults::REPORT, report),
-        ];
-        let said = all.into_iter();
-        said.filter_map(|(variable, name)| Some((variable, name?.to_owned())))
-            .chain(domains)
+        self.0.iter().cloned()
     }
 }
 
-fn switch() -> impl TypedValueParser<Value = bool> {
-    PossibleValuesParser::new(["on", "off"]).map(|what| what == "on")
+impl<const OF_PROCESSES: bool> FromArgMatches for Options<OF_PROCESSES> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let value = |setting: &Setting| match setting.value_name {
+            "" => matches.get_flag(setting.variable).then(|| "1".to_owned()),
+            _ => matches.get_one(setting.variable).cloned(),
+        };
+        let said = Self::all().filter_map(|setting| Some((setting.variable, value(setting)?)));
+        Ok(Options(said.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Options::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
-fn races() -> impl TypedValueParser<Value = Races> {
-    PossibleValuesParser::new(Races::ALL.map(Races::name))
-        .map(|name| name.parse().expect("it is the name of one"))
+impl<const OF_PROCESSES: bool> Args for Options<OF_PROCESSES> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(Self::all().map(option))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
 }
 
-fn forms() -> impl TypedValueParser<Value = ReportForm> {
-    PossibleValuesParser::new(ReportForm::ALL.map(ReportForm::name))
-        .map(|name| name.parse().expect("it is the name of one"))
+/// The option of a setting.
+fn option(setting: &'static Setting) -> Arg {
+    let Setting {
+        variable,
+        option,
+        value_name,
+        help,
+        allowed,
+        check,
+    } = *setting;
+    let arg = Arg::new(variable).long(option).help(help);
+    if value_name.is_empty() {
+        return arg.action(ArgAction::SetTrue);
+    }
+    let arg = arg.value_name(value_name).action(ArgAction::Set);
+    let known = allowed();
+    // The words of the help name most values; those of a switch are listed behind it all the same.
+    let named = known != ["on", "off"] && known.iter().all(|value| help.contains(value));
+    let arg = arg.hide_possible_values(named);
+    let checked = move |said: &str| match check(said) {
+        Ok(()) => Ok(said.to_owned()),
+        Err(unknown) => Err(format!("{} is expected", unknown.expected)),
+    };
+    match variable {
+        // Which there are the program knows.
+        Defaults::PROTOCOL => arg,
+        Defaults::REPORT => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("text")
+            .value_parser(PossibleValuesParser::new(known)),
+        _ if known.is_empty() => arg.value_parser(checked),
+        _ => arg.value_parser(PossibleValuesParser::new(known)),
+    }
 }
 
 impl Run {
-    /// The environment variables for the nodes.
-    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
-        let survive = self.survive.then_some(1);
-        let variables = [
-            ("DHOLE_SURVIVE", survive),
-            ("DHOLE_SPIN_US", self.spin_us),
-            ("DHOLE_BACKOFF_US", self.backoff_us),
-            ("DHOLE_SLEEP_MS", self.sleep_ms),
-        ];
-        let said = |(name, value): (&str, Option<u64>)| Some((name.to_owned(), value?.to_string()));
-        let defaults = self.defaults.variables();
-        let defaults = defaults.map(|(name, value)| (name.to_owned(), value));
-        variables.into_iter().filter_map(said).chain(defaults)
-    }
-
     /// The transport between the processes.
     pub fn transport(&self) -> &str {
         let usual = match self.hosts {
@@ -448,7 +400,7 @@ pub struct Sim {
 
     #[allow(missing_docs, reason = "clap would take the words for the command's")]
     #[command(flatten)]
-    pub defaults: Defaults,
+    pub settings: Options<false>,
 
     /// The program and its arguments; all that follows the program is its own
     #[arg(
@@ -642,18 +594,15 @@ mod tests {
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
         let words = "-n 3 --protocol home --races warn-all --barrier central --report \
                      --domains node --memory views --managers one --consistency release -- program";
-        fn variables(defaults: &Defaults) -> Vec<(&str, String)> {
-            defaults.variables().collect()
-        }
         let told = [
             ("DHOLE_PROTOCOL", "home"),
             ("DHOLE_RACES", "warn-all"),
             ("DHOLE_BARRIER", "central"),
+            ("DHOLE_DOMAINS", "node"),
             ("DHOLE_MEMORY", "views"),
             ("DHOLE_MANAGERS", "one"),
             ("DHOLE_CONSISTENCY", "release"),
             ("DHOLE_REPORT", "text"),
-            ("DHOLE_DOMAINS", "node"),
         ]
         .map(|(name, value)| (name, value.to_owned()));
         let parse = |command: &str| {
@@ -664,13 +613,8 @@ mod tests {
             panic!("these are words of dhole run and dhole sim");
         };
         assert_eq!((run.nodes, sim.nodes), (Some(3), Some(3)));
-        assert_eq!(variables(&run.defaults), told);
-        assert_eq!(variables(&sim.defaults), told);
-        let run: Vec<_> = run.variables().collect();
-        assert!(
-            told.iter()
-                .all(|(name, value)| run.contains(&((*name).into(), value.clone())))
-        );
+        assert_eq!(run.settings.0, told);
+        assert_eq!(sim.settings.0, told);
     }
 
     #[test]

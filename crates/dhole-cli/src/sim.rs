@@ -89,7 +89,7 @@ fn child(wanted: &Sim, settings: &Settings, is_alone: bool) -> Result<(Heard, En
         .stdout(stdout)
         .env(dhole::sim::ENVIRONMENT_VARIABLE, settings.to_string())
         .env(hello::ENVIRONMENT_VARIABLE, hello.path())
-        .envs(wanted.defaults.variables());
+        .envs(wanted.settings.variables());
     if is_alone {
         command.env_remove(dhole::Defaults::REPORT);
     }

@@ -64,5 +64,5 @@ pub use site::CallSite;
 pub use sorted_map::{NodeMap, SortedMap};
 pub use split_mix::SplitMix64;
 pub use time::{IntervalIndex, VectorTime, Version};
-pub use value::{Named, UnknownValue, Value, expected};
+pub use value::{Bounded, Named, UnknownValue, Value};
 pub use work::Work;

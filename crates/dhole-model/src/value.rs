@@ -6,8 +6,13 @@ pub trait Value: Sized {
     /// The value that is written so, if one is.
     fn find(said: &str) -> Option<Self>;
 
-    /// What may be written, in the order of errors and help.
+    /// What may be written, in the order of errors and help; nothing where that is no list.
     fn allowed() -> Vec<&'static str>;
+
+    /// What is expected, in words.
+    fn expected() -> String {
+        format!("one of {}", Self::allowed().join(", "))
+    }
 
     /// The value that is written so.
     ///
@@ -16,30 +21,43 @@ pub trait Value: Sized {
     fn accept(said: &str) -> Result<Self, UnknownValue> {
         Self::find(said).ok_or_else(|| UnknownValue {
             value: said.to_owned(),
-            expected: expected::<Self>(),
+            expected: Self::expected(),
         })
     }
 }
 
-/// What may be written, as errors have it.
-pub fn expected<V: Value>() -> String {
-    match &V::allowed()[..] {
-        [one] => (*one).to_owned(),
-        all => format!("one of {}", all.join(", ")),
-    }
-}
-
+/// A switch. `1` and `0` are as good as the words.
 impl Value for bool {
     fn find(said: &str) -> Option<bool> {
         match said {
-            "on" => Some(true),
-            "off" => Some(false),
+            "on" | "1" => Some(true),
+            "off" | "0" => Some(false),
             _ => None,
         }
     }
 
     fn allowed() -> Vec<&'static str> {
         vec!["on", "off"]
+    }
+}
+
+/// A number within these limits, both included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounded<const LEAST: u64, const MOST: u64>(pub u64);
+
+impl<const LEAST: u64, const MOST: u64> Value for Bounded<LEAST, MOST> {
+    fn find(said: &str) -> Option<Bounded<LEAST, MOST>> {
+        let number = said.trim().parse().ok();
+        let within = |number: &u64| (LEAST..=MOST).contains(number);
+        number.filter(within).map(Bounded)
+    }
+
+    fn allowed() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn expected() -> String {
+        format!("a number from {LEAST} to {MOST}")
     }
 }
 
@@ -75,7 +93,6 @@ impl std::error::Error for UnknownValue {}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{Barriers, Detector};
 
     #[test]

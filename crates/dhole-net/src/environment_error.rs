@@ -16,7 +16,7 @@ pub enum EnvironmentError {
         missing: &'static str,
     },
     /// A variable does not say what it should.
-    #[error("{variable}={value}: {expected} is expected")]
+    #[error("{variable} is `{value}`: {expected} is expected")]
     Wrong {
         /// Which.
         variable: &'static str,

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use crate::{EnvironmentError, Waiting};
 
-/// The longest that a thread may spin, back off and sleep.
-const LONGEST_SPIN_US: u64 = 60_000_000;
-const LONGEST_BACKOFF_US: u64 = 1_000_000;
-const LONGEST_SLEEP_MS: u64 = 1_000;
+/// The longest that a thread may spin, back off and sleep. In microseconds.
+pub const LONGEST_SPIN_US: u64 = 60_000_000;
+/// In microseconds.
+pub const LONGEST_BACKOFF_US: u64 = 1_000_000;
+/// In milliseconds.
+pub const LONGEST_SLEEP_MS: u64 = 1_000;
 
 /// Names the run, for nodes that MPI's launchers start too.
 pub const RUN: &str = "DHOLE_RUN";

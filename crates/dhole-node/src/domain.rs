@@ -65,7 +65,11 @@ impl Value for Domains {
     }
 
     fn allowed() -> Vec<&'static str> {
-        vec!["host", "node", "a number of nodes"]
+        Vec::new()
+    }
+
+    fn expected() -> String {
+        "one of host, node, a number of nodes".to_owned()
     }
 }
 

@@ -9,11 +9,11 @@ use dhole_protocol::{ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::collective_error::CollectiveError;
-use crate::domain::Domains;
 use crate::machine::{LostNode, StartError};
 use crate::object_error::ObjectError;
 use crate::process_error::ProcessError;
 use crate::race::RaceReport;
+use crate::set_by::Said;
 use crate::sync_error::{OutOfMemory, RunEnded, SyncError, cycle_text};
 
 /// TreadMarks keeps whole pages consistent, whatever lies on them, so it is the protocol of all
@@ -326,59 +326,14 @@ pub enum ConfigError {
     /// The environment asks for what the program is built without.
     #[error(transparent)]
     Feature(#[from] dhole_model::MissingFeature),
-    /// All races are to be found, and writes to be detected by twins.
-    #[error(
-        "all races are to be found, and writes are found by comparing with twins, which overlooks \
-         a write of what was there before: detect writes by marks, or warn of races that show"
-    )]
-    TwinsMissRaces,
-    /// The views of the detector `vm` lie where a node first touches objects.
-    #[error(
-        "the detector vm stores objects where a node first touches them: treadmarks and placement \
-         everywhere need the detector check"
-    )]
-    VmPlacesByTouch,
-    /// Something was set that only protocols of objects have.
-    #[error("treadmarks has no {setting}: it keeps whole pages consistent, with several writers")]
-    PagesHaveNo {
-        /// What was set.
-        setting: &'static str,
+    /// Two settings contradict each other.
+    #[error("{} contradicts {}: {why}", both[0], both[1])]
+    Conflict {
+        /// The two.
+        both: Box<[Said; 2]>,
+        /// Why, and what to do.
+        why: &'static str,
     },
-    /// What keeps whole pages consistent, or copies everywhere, dies with a node.
-    #[error(
-        "a run that survives the loss of nodes keeps what is written in replicated objects with \
-         operations; treadmarks and placement everywhere have none of that: set neither"
-    )]
-    NothingSurvives,
-    /// What raw memory holds dies with a node.
-    #[error(
-        "a run that survives the loss of nodes has no raw memory: what it holds may be on one node \
-         alone"
-    )]
-    MemoryDoesNotSurvive,
-    /// Both would handle the same faults.
-    #[error(
-        "the detector vm handles faults of its own: a run with raw memory needs the detector check"
-    )]
-    VmAndMemory,
-    /// A red zone is checked where a copy of a minipage is sent or taken away. Nodes that have the
-    /// same pages do neither.
-    #[error(
-        "raw memory with the layout `isolate` needs a memory for each node (--domains node), where \
-         the domains are to be `{domains}`: nodes that have the same pages send no copies, at \
-         which an overflow is found"
-    )]
-    IsolatedDomains {
-        /// What was asked for.
-        domains: Domains,
-    },
-    /// The manager has the first copy of a minipage, and would have to make its red zone.
-    #[error(
-        "raw memory with the layout `isolate` has red zones that the node makes which allocates: \
-         so that node manages what it allocates (--managers allocator), and not node 0 \
-         (--managers one)"
-    )]
-    IsolatedManager,
     /// Every process has its own space of addresses.
     #[error(
         "the nodes are processes, and {what} needs one space of addresses for all of them: run it \

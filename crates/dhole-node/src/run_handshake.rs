@@ -23,8 +23,8 @@ use crate::sync_error::SyncError;
 /// What a process brings to a run.
 #[derive(Serialize, Deserialize)]
 struct Terms {
-    /// What the nodes have to agree on, in words.
-    settings: String,
+    /// What the nodes have to agree on, each setting in words.
+    settings: Vec<String>,
     /// The names of what can be shipped.
     shipped: u64,
     ids_left: Range<u64>,
@@ -62,11 +62,6 @@ impl Brings {
 }
 
 impl Settings {
-    /// Everything that must be the same on all nodes.
-    fn in_words(&self) -> String {
-        format!("{self:?}")
-    }
-
     fn check_multiprocess(&self, multiprocess: &dyn Multiprocess) -> Result<(), RunError> {
         if self.placement() == Placement::Everywhere {
             let what = match self.placement {
@@ -171,9 +166,14 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
             return Err(format!("{node} runs another program than node 0"));
         }
         if terms.settings != wanted.settings {
-            let (theirs, ours) = (&terms.settings, &wanted.settings);
+            let both = terms.settings.iter().zip(&wanted.settings);
+            let (theirs, ours): (Vec<&str>, Vec<&str>) = both
+                .filter(|(theirs, ours)| theirs != ours)
+                .map(|(theirs, ours)| (theirs.as_str(), ours.as_str()))
+                .unzip();
+            let (theirs, ours) = (theirs.join(", "), ours.join(", "));
             return Err(format!(
-                "{node} has the settings {theirs}, and node 0 {ours}"
+                "{node} has the settings {theirs}, and node 0 has {ours}"
             ));
         }
         let (theirs, ours) = (terms.ids_left, &mut wanted.ids_left);

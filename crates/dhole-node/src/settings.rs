@@ -1,5 +1,6 @@
 //! The settings of a run.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +13,49 @@ use crate::error::ConfigError;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::parts::PartsMaker;
 use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
+use crate::set_by::{Said, SetBy};
 
 /// If neighbours read clean objects here, an object is exclusive after it was written in so many
 /// intervals in a row and read by no other node. A wrong guess costs a round trip; one more write
 /// of an object that is not exclusive costs some 100 ns.
 const EXCLUSIVE_AFTER: u8 = 16;
 
-/// What every machine needs to know to run a program.
-#[derive(Clone, Debug)]
-pub struct Settings {
+// Why two settings contradict each other, and what to do.
+const WHOLE_PAGES: &str = "treadmarks keeps whole pages consistent, with several writers";
+const VM_PLACES_BY_TOUCH: &str =
+    "vm stores objects where a node first touches them: take the detector check";
+const NOTHING_SURVIVES: &str = "what survives is written in replicated objects with operations, \
+    which that has none of: set one of the two";
+const MEMORY_DIES: &str = "what raw memory holds may be on one node alone";
+const BOTH_HANDLE_FAULTS: &str = "vm handles faults of its own: take the detector check";
+const NO_COPIES_ARE_SENT: &str = "an overflow is found where copies are sent, and nodes that have \
+    the same pages send none: take a memory for each node (--domains node)";
+const ALLOCATOR_MAKES_RED_ZONES: &str = "the node that allocates makes the red zones, so it \
+    manages what it allocates (--managers allocator)";
+const TWINS_MISS_RACES: &str = "a comparison with twins overlooks a write of what was there \
+    before: detect writes by marks, or warn of races that show";
+
+/// Makes the struct, and what lists its fields.
+macro_rules! listed {
+    ($($(#[$docs:meta])* pub $field:ident: $type:ty,)*) => {
+        /// What every machine needs to know to run a program.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $($(#[$docs])* pub $field: $type,)*
+            /// Where they were set, for errors.
+            pub set_by: SetBy,
+        }
+
+        impl Settings {
+            /// Each setting with its value, in words.
+            pub(crate) fn in_words(&self) -> Vec<String> {
+                vec![$(format!("{}: {:?}", stringify!($field), self.$field)),*]
+            }
+        }
+    };
+}
+
+listed! {
     /// Nodes of the cluster, 1 to [`MAX_NODES`].
     pub nodes: usize,
     /// How long a node waits before it looks for a deadlock.
@@ -77,6 +112,7 @@ impl Settings {
             managers: MemoryManagers::default(),
             consistency: MemoryConsistency::default(),
             parts: None,
+            set_by: SetBy::default(),
         }
     }
 
@@ -139,31 +175,67 @@ impl Settings {
     }
 
     pub(crate) fn check(&self) -> Result<usize, ConfigError> {
-        if self.detector == Detector::Vm && self.placement() == Placement::Everywhere {
-            return Err(ConfigError::VmPlacesByTouch);
+        match self.conflict() {
+            Some(conflict) => Err(conflict),
+            None => check_nodes(self.nodes),
         }
-        if self.survive && self.placement() == Placement::Everywhere {
-            return Err(ConfigError::NothingSurvives);
-        }
-        if self.survive && self.parts.is_some() {
-            return Err(ConfigError::MemoryDoesNotSurvive);
-        }
-        if self.detector == Detector::Vm && self.parts.is_some() {
-            return Err(ConfigError::VmAndMemory);
-        }
+    }
+
+    /// The first two settings that contradict each other.
+    fn conflict(&self) -> Option<ConfigError> {
+        let said = |is: bool, setting: &'static str, value: &dyn fmt::Display| {
+            let (value, by) = (value.to_string(), self.set_by.of(setting));
+            is.then_some(Said { setting, value, by })
+        };
+        let is_set = |setting| self.set_by.of(setting).is_some();
         let isolates = self.layout == MemoryLayout::Isolate && self.parts.is_some();
-        if isolates && self.domains != Domains::Node {
-            let domains = self.domains;
-            return Err(ConfigError::IsolatedDomains { domains });
-        }
-        if isolates && self.managers == MemoryManagers::One {
-            return Err(ConfigError::IsolatedManager);
-        }
-        let twins = self.optimisations.write_detection != WriteDetection::Marks;
-        match twins && self.races.finds_all() {
-            true => Err(ConfigError::TwinsMissRaces),
-            false => check_nodes(self.nodes),
-        }
+        let detection = self.optimisations.write_detection;
+        let (first_touch, looked_for) = (Placement::FirstTouch, self.races != Races::Ignore);
+        let placed = |at| self.placement == at && (at != first_touch || is_set("placement"));
+
+        let pages = || {
+            said(
+                self.coherence == Coherence::TreadMarks,
+                "coherence",
+                &self.coherence,
+            )
+        };
+        let placement = |at: Placement| said(placed(at), "placement", &at);
+        let at_one_place = || pages().or_else(|| placement(Placement::Everywhere));
+        let races = |is| said(is, "races", &self.races);
+        let vm = || said(self.detector == Detector::Vm, "detector", &self.detector);
+        let survive = || said(self.survive, "survive", &"on");
+        let memory = || said(self.parts.is_some(), "memory", &"raw memory");
+        let layout = || said(isolates, "memory_layout", &self.layout);
+        let domains = said(self.domains != Domains::Node, "domains", &self.domains);
+        let managers = said(
+            self.managers != MemoryManagers::Allocator,
+            "memory_managers",
+            &self.managers,
+        );
+        let twins = said(
+            detection != WriteDetection::Marks,
+            "optimisations",
+            &detection,
+        );
+        let optimised = said(is_set("optimisations"), "optimisations", &"of objects");
+        let conflicts = [
+            (pages(), optimised, WHOLE_PAGES),
+            (pages(), placement(first_touch), WHOLE_PAGES),
+            (pages(), races(is_set("races") && looked_for), WHOLE_PAGES),
+            (vm(), at_one_place(), VM_PLACES_BY_TOUCH),
+            (survive(), at_one_place(), NOTHING_SURVIVES),
+            (survive(), memory(), MEMORY_DIES),
+            (vm(), memory(), BOTH_HANDLE_FAULTS),
+            (layout(), domains, NO_COPIES_ARE_SENT),
+            (layout(), managers, ALLOCATOR_MAKES_RED_ZONES),
+            (races(self.races.finds_all()), twins, TWINS_MISS_RACES),
+        ];
+        let conflict = |(one, other, why)| {
+            let both = Box::new([one?, other?]);
+            Some(ConfigError::Conflict { both, why })
+        };
+        conflicts.into_iter().find_map(conflict)
     }
 }
 

@@ -6,7 +6,7 @@ use dhole_live::Threads;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    ConfigError, Domains, Error, LostNode, Machine, MemoryConsistency, MemoryLayout,
+    By, ConfigError, Domains, Error, LostNode, Machine, MemoryConsistency, MemoryLayout,
     MemoryManagers, Multiprocess, Optimisations, Outcome, PartsMaker, Program, Races, Result,
     RunError, Settings, Worker, check_nodes, keep_values, run_nodes,
 };
@@ -14,9 +14,9 @@ use dhole_protocol::CoherenceProtocol;
 #[cfg(feature = "sim")]
 use dhole_sim::{SettingsError, Sim};
 
-use crate::defaults::{Defaults, ReportForm};
 use crate::process;
 use crate::report::{Report, Run, Simulated};
+use crate::settings::{Defaults, ReportForm};
 
 /// The settings of a run, and the methods that start it.
 ///
@@ -24,48 +24,32 @@ use crate::report::{Report, Run, Simulated};
 /// `dhole sim` overrides the seed too.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What the environment may set too.
+    set: Defaults,
     nodes: usize,
     seed: u64,
     suspect_after: Duration,
-    coherence: Option<Coherence>,
     placement: Option<Placement>,
-    races: Option<Races>,
-    barriers: Option<Barriers>,
-    detector: Detector,
+    detector: Option<Detector>,
     optimisations: Option<Optimisations>,
-    one_sided: Option<bool>,
-    domains: Option<Domains>,
-    layout: Option<MemoryLayout>,
-    managers: Option<MemoryManagers>,
-    consistency: Option<MemoryConsistency>,
     watch_objects: bool,
-    survive: bool,
     parts: Option<Arc<dyn PartsMaker>>,
     waiting: Waiting,
 }
 
-use dhole_node as _;
 impl Config {
     /// A cluster of `nodes` nodes, 1 to [`MAX_NODES`](crate::MAX_NODES), which are threads of
     /// this process unless the program runs under `dhole sim` or `dhole run`.
     pub fn nodes(nodes: usize) -> Config {
         Config {
+            set: Defaults::default(),
             nodes,
             seed: 0,
             suspect_after: Duration::from_secs(1),
-            coherence: None,
             placement: None,
-            races: None,
-            barriers: None,
-            detector: Detector::default(),
+            detector: None,
             optimisations: None,
-            one_sided: None,
-            domains: None,
-            layout: None,
-            managers: None,
-            consistency: None,
             watch_objects: false,
-            survive: process::asked_to_survive(),
             parts: None,
             waiting: Waiting::default(),
         }
@@ -84,17 +68,6 @@ impl Config {
         self
     }
 
-    /// Sets the protocol that keeps objects consistent unless their allocation names another
-    /// ([`Worker::under`]).
-    ///
-    /// Unless set, it is what `dhole run --protocol` or `dhole sim --protocol` says ([`Defaults`]),
-    /// or lazy. The results of a program without races do not depend on it; its messages do
-    /// (`docs/protocols.md`).
-    pub fn coherence(mut self, coherence: Coherence) -> Config {
-        self.coherence = Some(coherence);
-        self
-    }
-
     /// Makes a protocol of the program's own known, so that `dhole run --protocol` and `dhole sim
     /// --protocol` find it by its name. A program that chooses the protocol itself does so too.
     ///
@@ -110,7 +83,7 @@ impl Config {
     ///
     /// With [`Placement::Everywhere`] each object has the same address on every node, in the order
     /// in which the program allocated them (DOSA, section 3.3). TreadMarks always places pages so:
-    /// a run under it refuses the other placement ([`ConfigError::PagesHaveNo`]).
+    /// a run under it refuses the other placement ([`ConfigError::Conflict`]).
     pub fn placement(mut self, placement: Placement) -> Config {
         self.placement = Some(placement);
         self
@@ -122,32 +95,13 @@ impl Config {
     /// Only the time depends on it (`docs/detectors.md`). Where the system lacks what a detector
     /// needs, the run fails with [`RunError::Reserve`] before it starts.
     pub fn detector(mut self, detector: Detector) -> Config {
-        self.detector = detector;
-        self
-    }
-
-    /// Sets whether races are ignored, reported, or end the run.
-    ///
-    /// Unless set, it is what `dhole run --races` or `dhole sim --races` says ([`Defaults`]), or
-    /// [`Races::Warn`]. A report names the object, its type, the line that allocated it, and both
-    /// nodes and lines that wrote it. TreadMarks, whose pages have several writers, detects none,
-    /// and refuses all but [`Races::Ignore`] ([`ConfigError::PagesHaveNo`]).
-    pub fn races(mut self, races: Races) -> Config {
-        self.races = Some(races);
-        self
-    }
-
-    /// Sets how nodes learn that all have reached a barrier. Unless set, it is what `dhole run
-    /// --barrier` or `dhole sim --barrier` says ([`Defaults`]), or [`Barriers::Dissemination`].
-    /// Only the messages and the time depend on it.
-    pub fn barriers(mut self, barriers: Barriers) -> Config {
-        self.barriers = Some(barriers);
+        self.detector = Some(detector);
         self
     }
 
     /// Sets which of DOSA's optimisations the lazy protocol uses: the default of [`Optimisations`]
     /// unless set. TreadMarks has none of them, and refuses this setting
-    /// ([`ConfigError::PagesHaveNo`]).
+    /// ([`ConfigError::Conflict`]).
     ///
     /// ```
     /// let mut optimisations = dhole::Optimisations::default();
@@ -160,48 +114,11 @@ impl Config {
         self
     }
 
-    /// Sets whether a node reads an object in the memory of the node that wrote it last, without a
-    /// message, where it sees that memory: nodes that are threads of one process do, and simulated
-    /// ones on a network that offers it (`infiniband`).
-    ///
-    /// Unless set, it is what `dhole run --one-sided` or `dhole sim --one-sided` says
-    /// ([`Defaults`]), or `true`. Only the messages and the time depend on it. A run that survives
-    /// losses, and one under TreadMarks, has none of it.
-    ///
-    /// ```
-    /// let config = dhole::Config::nodes(2).one_sided(false);
-    /// # drop(config);
-    /// ```
-    pub fn one_sided(mut self, one_sided: bool) -> Config {
-        self.one_sided = Some(one_sided);
-        self
-    }
-
     /// Keeps digests of all replicas after each of their last operations; off unless set. With them
     /// [`Object::compare`](crate::Object::compare) names the operation after which replicas differ.
     /// Each digest costs the time to serialise the state.
     pub fn watch_objects(mut self, watched: bool) -> Config {
         self.watch_objects = watched;
-        self
-    }
-
-    /// Sets whether the run goes on when nodes are lost: off unless set, or set by `dhole run
-    /// --survive`.
-    ///
-    /// Replicated objects with operations survive, with every acknowledged write of any node
-    /// (`docs/objects.md`). An object whose only copy is lost does not, nor do references, locks
-    /// and conditions: a worker that waits for one gets an error that names it. Barriers and
-    /// [`once`](Worker::once) count the nodes that are left.
-    ///
-    /// After a loss, more than half of the nodes that were left before must be left, or half of
-    /// them with the lowest-numbered. Other nodes end with an error.
-    ///
-    /// ```
-    /// let config = dhole::Config::nodes(3).survive(true);
-    /// # drop(config);
-    /// ```
-    pub fn survive(mut self, survive: bool) -> Config {
-        self.survive = survive;
         self
     }
 
@@ -211,53 +128,18 @@ impl Config {
     ///
     /// Where the system lacks what that needs, the run fails with [`RunError::Start`] before it
     /// starts. A run that survives losses has none, nor one under the detector `vm`
-    /// ([`ConfigError::MemoryDoesNotSurvive`], [`ConfigError::VmAndMemory`]).
+    /// ([`ConfigError::Conflict`]).
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
     pub fn memory(mut self, memory: impl PartsMaker + 'static) -> Config {
         self.parts = Some(Arc::new(memory));
         self
     }
 
-    /// Sets which nodes have the same raw memory: unless set those whose processes are on one
-    /// machine ([`Domains::Host`]). The protocol of raw memory runs between domains only. Nodes
-    /// that are threads of one process, or simulated, are no domain.
-    pub fn domains(mut self, domains: Domains) -> Config {
-        self.domains = Some(domains);
-        self
-    }
-
-    /// Sets how allocations lie in raw memory: unless set, as `dhole run --memory` says
-    /// ([`Defaults`]), or [`MemoryLayout::Views`]. [`MemoryLayout::Isolate`] finds accesses past
-    /// the end of an allocation and after it was freed. Each node has its own memory then, and the
-    /// run is refused if other [domains](Config::domains) are asked for
-    /// ([`ConfigError::IsolatedDomains`]).
-    pub fn memory_layout(mut self, layout: MemoryLayout) -> Config {
-        self.layout = Some(layout);
-        self
-    }
-
-    /// Sets which node manages a minipage of raw memory: unless set, as `dhole run --managers` says
-    /// ([`Defaults`]), or the one that allocates it ([`MemoryManagers::Allocator`]). With
-    /// [`MemoryManagers::One`] node 0 manages all of them, and all nodes allocate of one memory.
-    /// Only messages and time depend on it. A run whose allocations are
-    /// [isolated](Config::memory_layout) refuses it ([`ConfigError::IsolatedManager`]).
-    pub fn memory_managers(mut self, managers: MemoryManagers) -> Config {
-        self.managers = Some(managers);
-        self
-    }
-
-    /// Sets when a node sees what others write in raw memory: unless set, as `dhole run
-    /// --consistency` says ([`Defaults`]), or at once ([`MemoryConsistency::Sequential`]). It is
-    /// for all allocations that do not say so themselves (`memory::with_consistency`).
-    pub fn memory_consistency(mut self, consistency: MemoryConsistency) -> Config {
-        self.consistency = Some(consistency);
-        self
-    }
-
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
-        self.survive
+        let environment = Defaults::from_env().unwrap_or_default();
+        self.set.or(environment).survive.unwrap_or_default()
     }
 
     /// Sets how nodes wait, in three numbers ([`Waiting`]). The options of the command override it
@@ -366,54 +248,134 @@ impl Config {
     }
 
     fn settings(&self, nodes: usize) -> Result<Settings, ConfigError> {
-        let defaults = Defaults::from_env()?;
-        let coherence = self.coherence.or(defaults.coherence);
-        let coherence = coherence.unwrap_or(Coherence::Lazy);
-        let races = self.races.or(defaults.races);
-        if let Some(setting) = self.lacked(coherence, races) {
-            return Err(ConfigError::PagesHaveNo { setting });
-        }
-        let layout = self.layout.or(defaults.layout).unwrap_or_default();
-        let domains = self.domains.or(defaults.domains);
+        let environment = Defaults::from_env()?;
+        let mut set_by = self.set.set_by(&environment);
+        let by = |method, is_set: bool| is_set.then_some(By::Program(method));
+        set_by.add("placement", by("placement", self.placement.is_some()));
+        set_by.add(
+            "optimisations",
+            by("optimisations", self.optimisations.is_some()),
+        );
+        set_by.add("detector", by("detector", self.detector.is_some()));
+        set_by.add("memory", by("memory", self.parts.is_some()));
+        let set = self.set.or(environment);
+        let layout = set.memory_layout.unwrap_or_default();
         Ok(Settings {
             nodes,
             suspect_after: self.suspect_after,
-            coherence,
-            placement: self.placement.unwrap_or(Placement::FirstTouch),
-            races: races.unwrap_or_default(),
-            barriers: self.barriers.or(defaults.barriers).unwrap_or_default(),
-            detector: self.detector,
+            coherence: set.coherence.unwrap_or_default(),
+            placement: self.placement.unwrap_or_default(),
+            races: set.races.unwrap_or_default(),
+            barriers: set.barriers.unwrap_or_default(),
+            detector: self.detector.unwrap_or_default(),
             optimisations: self.optimisations.unwrap_or_default(),
-            one_sided: self.one_sided.or(defaults.one_sided).unwrap_or(true),
-            domains: domains.unwrap_or(match layout {
+            one_sided: set.one_sided.unwrap_or(true),
+            domains: set.domains.unwrap_or(match layout {
                 MemoryLayout::Views => Domains::default(),
                 MemoryLayout::Isolate => Domains::Node,
             }),
             layout,
-            managers: self.managers.or(defaults.managers).unwrap_or_default(),
-            consistency: self
-                .consistency
-                .or(defaults.consistency)
-                .unwrap_or_default(),
+            managers: set.memory_managers.unwrap_or_default(),
+            consistency: set.memory_consistency.unwrap_or_default(),
             watch_objects: self.watch_objects,
-            survive: self.survive,
+            survive: set.survive.unwrap_or_default(),
             parts: self.parts.clone(),
+            set_by,
         })
     }
+}
 
-    /// A setting of the program that TreadMarks lacks.
-    fn lacked(&self, coherence: Coherence, races: Option<Races>) -> Option<&'static str> {
-        let placed = self.placement == Some(Placement::FirstTouch);
-        let looked_for = races.is_some_and(|races| races != Races::Ignore);
-        let lacked = [
-            (self.optimisations.is_some(), "optimisations of objects"),
-            (placed, "placement by first touch"),
-            (looked_for, "races that are looked for"),
-        ];
-        let paged = coherence == Coherence::TreadMarks;
-        let mut lacked = lacked.iter().filter(|(is_set, _)| paged && *is_set);
-        lacked.next().map(|(_, setting)| *setting)
-    }
+/// Makes a method of each setting that the environment may set too.
+macro_rules! setters {
+    ($($(#[$docs:meta])* $setting:ident: $type:ty;)*) => {
+        impl Config {
+            $(
+                $(#[$docs])*
+                pub fn $setting(mut self, $setting: $type) -> Config {
+                    self.set.$setting = Some($setting);
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    /// Sets the protocol that keeps objects consistent unless their allocation names another
+    /// ([`Worker::under`]).
+    ///
+    /// Unless set, it is what `dhole run --protocol` or `dhole sim --protocol` says ([`Defaults`]),
+    /// or lazy. The results of a program without races do not depend on it; its messages do
+    /// (`docs/protocols.md`).
+    coherence: Coherence;
+
+    /// Sets whether races are ignored, reported, or end the run.
+    ///
+    /// Unless set, it is what `dhole run --races` or `dhole sim --races` says ([`Defaults`]), or
+    /// [`Races::Warn`]. A report names the object, its type, the line that allocated it, and both
+    /// nodes and lines that wrote it. TreadMarks, whose pages have several writers, detects none,
+    /// and refuses all but [`Races::Ignore`] ([`ConfigError::Conflict`]).
+    races: Races;
+
+    /// Sets how nodes learn that all have reached a barrier. Unless set, it is what `dhole run
+    /// --barrier` or `dhole sim --barrier` says ([`Defaults`]), or [`Barriers::Dissemination`].
+    /// Only the messages and the time depend on it.
+    barriers: Barriers;
+
+    /// Sets whether a node reads an object in the memory of the node that wrote it last, without a
+    /// message, where it sees that memory: nodes that are threads of one process do, and simulated
+    /// ones on a network that offers it (`infiniband`).
+    ///
+    /// Unless set, it is what `dhole run --one-sided` or `dhole sim --one-sided` says
+    /// ([`Defaults`]), or `true`. Only the messages and the time depend on it. A run that survives
+    /// losses, and one under TreadMarks, has none of it.
+    ///
+    /// ```
+    /// let config = dhole::Config::nodes(2).one_sided(false);
+    /// # drop(config);
+    /// ```
+    one_sided: bool;
+
+    /// Sets whether the run goes on when nodes are lost: off unless set, or set by `dhole run
+    /// --survive`.
+    ///
+    /// Replicated objects with operations survive, with every acknowledged write of any node
+    /// (`docs/objects.md`). An object whose only copy is lost does not, nor do references, locks
+    /// and conditions: a worker that waits for one gets an error that names it. Barriers and
+    /// [`once`](Worker::once) count the nodes that are left.
+    ///
+    /// After a loss, more than half of the nodes that were left before must be left, or half of
+    /// them with the lowest-numbered. Other nodes end with an error.
+    ///
+    /// ```
+    /// let config = dhole::Config::nodes(3).survive(true);
+    /// # drop(config);
+    /// ```
+    survive: bool;
+
+    /// Sets which nodes have the same raw memory: unless set those whose processes are on one
+    /// machine ([`Domains::Host`]). The protocol of raw memory runs between domains only. Nodes
+    /// that are threads of one process, or simulated, are no domain.
+    domains: Domains;
+
+    /// Sets how allocations lie in raw memory: unless set, as `dhole run --memory` says
+    /// ([`Defaults`]), or [`MemoryLayout::Views`]. [`MemoryLayout::Isolate`] finds accesses past
+    /// the end of an allocation and after it was freed. Each node has its own memory then, and the
+    /// run is refused if other [domains](Config::domains) are asked for
+    /// ([`ConfigError::Conflict`]).
+    memory_layout: MemoryLayout;
+
+    /// Sets which node manages a minipage of raw memory: unless set, as `dhole run --managers` says
+    /// ([`Defaults`]), or the one that allocates it ([`MemoryManagers::Allocator`]). With
+    /// [`MemoryManagers::One`] node 0 manages all of them, and all nodes allocate of one memory.
+    /// Only messages and time depend on it. A run whose allocations are
+    /// [isolated](Config::memory_layout) refuses it ([`ConfigError::Conflict`]).
+    memory_managers: MemoryManagers;
+
+    /// Sets when a node sees what others write in raw memory: unless set, as `dhole run
+    /// --consistency` says ([`Defaults`]), or at once ([`MemoryConsistency::Sequential`]). It is
+    /// for all allocations that do not say so themselves (`memory::with_consistency`).
+    memory_consistency: MemoryConsistency;
 }
 
 /// The report of a run with these settings on this machine.

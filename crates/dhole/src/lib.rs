@@ -84,7 +84,6 @@ mod advice;
 mod config;
 mod cost_report;
 mod counters_table;
-mod defaults;
 mod job_queue;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod memory;
@@ -93,12 +92,12 @@ mod process;
 pub mod protocol;
 mod report;
 mod screen;
+pub mod settings;
 mod words;
 
 pub use config::{Config, run};
 pub use cost_report::Lines;
 pub use counters_table::CountersTable;
-pub use defaults::{Defaults, ReportForm};
 pub use dhole_heap::{
     Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow,
     BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,
@@ -125,6 +124,7 @@ pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 pub use screen::Screen;
+pub use settings::{Defaults, ReportForm};
 
 #[cfg(doctest)]
 mod refused;

@@ -75,11 +75,6 @@ pub fn process() -> Result<Option<Process>, RunError> {
     })
 }
 
-/// Whether the command says that runs go on when nodes are lost.
-pub(crate) fn asked_to_survive() -> bool {
-    std::env::var_os("DHOLE_SURVIVE").is_some_and(|said| said == "1")
-}
-
 pub(crate) fn of(machine: &Processes) -> Process {
     Process {
         node: machine.node(),

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use dhole::Defaults;
 use dhole_space::runtime_thread;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
@@ -186,7 +187,9 @@ impl Cluster<'_> {
                 .collect(),
             environment: settings(),
         };
-        order.environment.extend(self.wanted.variables());
+        let settings = self.wanted.settings.variables();
+        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        order.environment.extend(settings);
         for node in 0..order.nodes {
             while let Ok(event) = self.events.try_recv() {
                 self.take(event);
@@ -374,7 +377,8 @@ impl Cluster<'_> {
             but_for_objects,
         };
         // The first node that is left writes the report of the run to standard error.
-        let reports = (node == 0 || self.wanted.survive) && self.wanted.defaults.reports_json();
+        let reports =
+            (node == 0 || self.wanted.settings.survive()) && self.wanted.settings.reports_json();
         let (out, err) = (line_prefix(out, false), line_prefix(err, reports));
         let told = move |tell: Sender<Event>, stream: &str, passed: io::Result<()>| {
             if let Err(cause) = passed {
@@ -540,7 +544,7 @@ impl Cluster<'_> {
     /// Whether the run goes on if this node fails: the command line says so, or the node's program
     /// (`Config::survive`).
     pub fn goes_on_without(&self, node: u16) -> bool {
-        self.wanted.survive || self.gathering.survives(node)
+        self.wanted.settings.survive() || self.gathering.survives(node)
     }
 
     /// Makes all nodes report what they do. A node that has not begun to join cannot.
@@ -651,14 +655,14 @@ fn settings() -> BTreeMap<String, String> {
         "DHOLE_LEARNT_RUNS",
         "DHOLE_MESSAGE_MIB",
         "DHOLE_TLS",
-        "DHOLE_SPIN_US",
-        "DHOLE_BACKOFF_US",
-        "DHOLE_SLEEP_MS",
         "DHOLE_FAULTS",
         "DHOLE_MOST_MAPPINGS",
         "DHOLE_STORE_FENCE",
     ];
-    let names = names.into_iter().chain(dhole::Defaults::VARIABLES);
+    let settings = Defaults::SETTINGS.iter().chain(Defaults::WAITING);
+    let names = names
+        .into_iter()
+        .chain(settings.map(|setting| setting.variable));
     let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
     set.flatten().collect()
 }

@@ -104,6 +104,7 @@ fn each_process_is_told_how_to_wait() {
 /// A value of a variable, and the option that says the same.
 fn values(variable: &str) -> [&'static str; 2] {
     match variable {
+        "DHOLE_SURVIVE" => ["1", "--survive"],
         "DHOLE_PROTOCOL" => ["home", "--protocol=home"],
         "DHOLE_RACES" => ["ignore", "--races=ignore"],
         "DHOLE_BARRIER" => ["central", "--barrier=central"],
@@ -122,7 +123,9 @@ fn values(variable: &str) -> [&'static str; 2] {
 
 #[test]
 fn a_wrong_variable_is_one_error_also_beside_the_option_and_an_empty_one_is_none() {
-    let waits = ["DHOLE_SPIN_US", "DHOLE_BACKOFF_US", "DHOLE_SLEEP_MS"];
+    let waits = dhole::Defaults::WAITING
+        .iter()
+        .map(|setting| setting.variable);
     for variable in dhole::Defaults::VARIABLES.into_iter().chain(waits) {
         let [_, option] = values(variable);
         let echo = |words: &[&str], value| {

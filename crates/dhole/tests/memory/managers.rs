@@ -158,6 +158,11 @@ fn nodes_agree_on_managers_and_isolated_allocations_have_more_than_one() {
     let one: Config = config(2).memory_managers(MemoryManagers::One);
     let run = one.memory_layout(MemoryLayout::Isolate).run(|_| Ok(()));
     let refused = run.map(|_| ()).expect_err("red zones are the allocator's");
-    let is_refused = matches!(refused, RunError::Config(ConfigError::IsolatedManager));
-    assert!(is_refused, "{refused}");
+    let is_refused = matches!(refused, RunError::Config(ConfigError::Conflict { .. }));
+    let words = "memory_layout `isolate` (Config::memory_layout) contradicts memory_managers `one` \
+                 (Config::memory_managers): ";
+    assert!(
+        is_refused && refused.to_string().starts_with(words),
+        "{refused}"
+    );
 }

@@ -108,7 +108,8 @@ fn whoever_is_asked_says_what_it_does_holds_and_waits_for() {
 
 #[test]
 fn settings_that_differ_are_told_to_all() {
-    let words = ["node 1 has the settings"];
+    let words =
+        ["node 1 has the settings suspect_after: 101ms, and node 0 has suspect_after: 100ms"];
     all_say(&run(2, "seeds differ"), "not started", &words, &[]);
 }
 

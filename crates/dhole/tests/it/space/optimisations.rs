@@ -164,11 +164,10 @@ fn twins_are_refused_where_all_races_are_to_be_found() {
         .optimisations(optimisations)
         .races(Races::Fail);
     let refused = config.run(|_| Ok(())).expect_err("twins overlook races");
-    assert!(matches!(
-        refused,
-        RunError::Config(ConfigError::TwinsMissRaces)
-    ));
-    assert!(refused.to_string().contains("twins"), "{refused}");
+    let words = "races `fail` (Config::races) contradicts optimisations `twins` \
+                 (Config::optimisations): a comparison with twins overlooks";
+    let typed = matches!(refused, RunError::Config(ConfigError::Conflict { .. }));
+    assert!(typed && refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -179,11 +178,14 @@ fn what_pages_have_not_is_refused_and_what_is_not_set_is_no_setting() {
             pages().optimisations(Optimisations::default()),
             "optimisations",
         ),
-        (pages().placement(Placement::FirstTouch), "first touch"),
+        (
+            pages().placement(Placement::FirstTouch),
+            "placement `first-touch`",
+        ),
         (pages().races(Races::Warn), "races"),
     ] {
         let refused = config.run(|_| Ok(())).expect_err(named);
-        let typed = matches!(refused, RunError::Config(ConfigError::PagesHaveNo { .. }));
+        let typed = matches!(refused, RunError::Config(ConfigError::Conflict { .. }));
         assert!(typed && refused.to_string().contains(named), "{refused}");
     }
     for fine in [

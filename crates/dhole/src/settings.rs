@@ -1,0 +1,310 @@
+//! The settings of runs that the environment and the command have too: one table. ARCHITECTURE says
+//! how a setting is added.
+
+use dhole_model::{Barriers, Coherence, Variants};
+pub use dhole_model::{Bounded, UnknownValue, Value};
+use dhole_net::variables::{LONGEST_BACKOFF_US, LONGEST_SLEEP_MS, LONGEST_SPIN_US};
+pub use dhole_node::{By, Said};
+use dhole_node::{
+    ConfigError, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races, SetBy,
+};
+
+/// A setting of runs, as the environment and the options of the command have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The variable.
+    pub variable: &'static str,
+    /// The option, without its two dashes.
+    pub option: &'static str,
+    /// What the option's help calls the value; nothing where the option is a switch.
+    pub value_name: &'static str,
+    /// The option's help.
+    pub help: &'static str,
+    /// The values, where they can be listed.
+    pub allowed: fn() -> Vec<&'static str>,
+    /// Refuses what is no value, and says what is expected.
+    pub check: fn(&str) -> Result<(), UnknownValue>,
+}
+
+impl Setting {
+    const fn of<V: Value>(
+        [variable, option, value_name]: [&'static str; 3],
+        help: &'static str,
+    ) -> Setting {
+        Setting {
+            variable,
+            option,
+            value_name,
+            help,
+            allowed: V::allowed,
+            check: |said| V::accept(said).map(drop),
+        }
+    }
+}
+
+/// Makes [`Defaults`] of a row for each setting: its field, its variable's name behind `DHOLE_`,
+/// its option, what its value is called, and its help.
+macro_rules! settings {
+    ($(
+        $(#[$docs:meta])*
+        $field:ident: $type:ty = $variable:ident $option:literal $value:literal $help:literal;
+    )*) => {
+        /// The settings that a run takes from the environment, for each that the program does not
+        /// set with [`Config`](crate::Config).
+        ///
+        /// `dhole run` and `dhole sim` set them with options, `--races` for the variable
+        /// `DHOLE_RACES`. A user may set the variables too; one that is empty counts as one that is
+        /// not set.
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        pub struct Defaults {
+            $($(#[$docs])* pub $field: Option<$type>,)*
+        }
+
+        impl Defaults {
+            $(
+                #[doc = concat!("The variable of [`Defaults::", stringify!($field), "`].")]
+                pub const $variable: &str = concat!("DHOLE_", stringify!($variable));
+            )*
+
+            /// All of them, in the order of the command's help.
+            pub const SETTINGS: &[Setting] = &[
+                $(Setting::of::<$type>([Self::$variable, $option, $value], $help),)*
+            ];
+
+            fn read(look: &Look<'_>) -> Result<Defaults, ConfigError> {
+                Ok(Defaults { $($field: one(look, Self::$variable)?,)* })
+            }
+
+            /// These, and the others where these are not set.
+            pub(crate) fn or(self, others: Defaults) -> Defaults {
+                Defaults { $($field: self.$field.or(others.$field),)* }
+            }
+
+            /// Where each is set: by the program, which has set these, or by the environment.
+            pub(crate) fn set_by(&self, environment: &Defaults) -> SetBy {
+                let mut all = SetBy::default();
+                $(
+                    let program = self.$field.and(Some(By::Program(stringify!($field))));
+                    let variable = By::Variable(Self::$variable, $option);
+                    let variable = environment.$field.and(Some(variable));
+                    all.add(stringify!($field), program.or(variable));
+                )*
+                all
+            }
+        }
+    };
+}
+
+settings! {
+    /// Whether the run goes on when nodes are lost.
+    survive: bool = SURVIVE "survive" ""
+        "Lets the run go on when nodes are lost, with the replicated objects: the other nodes are \
+         not ended, and the exit code is 0 if any node succeeded, unless one failed when its run \
+         was over, or node 0 is lost and no node prints in its place. `Config::survive` of the \
+         program does the same";
+
+    /// The protocol that keeps objects consistent.
+    coherence: Coherence = PROTOCOL "protocol" "NAME"
+        "The protocol of shared objects, unless the program sets it: lazy, update, home, \
+         directory, treadmarks, or one that the program brings";
+
+    /// Whether races are ignored, reported, or end the run.
+    races: Races = RACES "races" "WHAT"
+        "Whether races are ignored, reported, or end the run, unless the program sets it";
+
+    /// How nodes learn that all have reached a barrier.
+    barriers: Barriers = BARRIER "barrier" "HOW"
+        "The kind of barriers, unless the program sets it: central or dissemination";
+
+    /// Whether a node reads objects in the memory of nodes that it sees, without a message.
+    one_sided: bool = ONE_SIDED "one-sided" "WHAT"
+        "Whether a node reads objects in the memory of nodes that it sees, without a message, \
+         unless the program sets it: on, which is the default, or off";
+
+    /// Which nodes have the same raw memory.
+    domains: Domains = DOMAINS "domains" "WHICH"
+        "Which nodes have the same raw memory, unless the program sets it: those of each machine \
+         (host, the default), none (node), or at most so many of a machine together";
+
+    /// How allocations lie in raw memory.
+    memory_layout: MemoryLayout = MEMORY "memory" "HOW"
+        "How allocations lie in raw memory, unless the program sets it: several on a page (views, \
+         the default), or each on pages of its own, with what is behind it checked (isolate)";
+
+    /// Which node manages a minipage of raw memory.
+    memory_managers: MemoryManagers = MANAGERS "managers" "WHICH"
+        "Which node manages a minipage of raw memory, unless the program sets it: the one that \
+         allocates it (allocator, the default), or node 0 (one)";
+
+    /// When a node sees what others write in raw memory.
+    memory_consistency: MemoryConsistency = CONSISTENCY "consistency" "WHEN"
+        "When a node sees what others write in raw memory, unless the program sets it: at once \
+         (sequential, the default), or when it acquires what they have released (release)";
+
+    /// How the report of each run is written to standard error, if it is.
+    report: ReportForm = REPORT "report" "FORM"
+        "Write to standard error, when a run is over, which lines of the program its nodes waited \
+         at longest, with advice; in a form, `text` if left out";
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Variants)]
+#[variants(name, setting)]
+pub enum ReportForm {
+    /// In lines for people: the `Display` of [`Report`](crate::Report).
+    Text,
+    /// As an object for programs: [`Report::json`](crate::Report::json).
+    Json,
+}
+
+/// Looks a variable up.
+type Look<'a> = dyn Fn(&'static str) -> Option<String> + 'a;
+
+/// The value of a variable, if it says anything.
+fn one<V: Value>(look: &Look<'_>, variable: &'static str) -> Result<Option<V>, ConfigError> {
+    let Some(value) = look(variable).filter(|said| !said.is_empty()) else {
+        return Ok(None);
+    };
+    let accepted = V::accept(&value).map(Some);
+    accepted.map_err(|UnknownValue { value, expected }| ConfigError::Variable {
+        variable,
+        value,
+        expected,
+    })
+}
+
+fn from_env(variable: &'static str) -> Option<String> {
+    std::env::var_os(variable).map(|said| said.to_string_lossy().into_owned())
+}
+
+impl Defaults {
+    /// All their variables.
+    pub const VARIABLES: [&str; Self::SETTINGS.len()] = {
+        let mut all = [""; Self::SETTINGS.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = Self::SETTINGS[at].variable;
+            at += 1;
+        }
+        all
+    };
+
+    /// How threads of processes wait ([`Waiting`](crate::Waiting)): the options of `dhole run` for
+    /// what the command overrides.
+    pub const WAITING: &[Setting] = &[
+        Setting::of::<Bounded<0, LONGEST_SPIN_US>>(
+            ["DHOLE_SPIN_US", "spin-us", "US"],
+            "Microseconds for which a waiting node spins after a message, if there is a core for \
+             each process, and then yields [default: the program's, or 100]",
+        ),
+        Setting::of::<Bounded<1, LONGEST_BACKOFF_US>>(
+            ["DHOLE_BACKOFF_US", "backoff-us", "US"],
+            "Microseconds for which the service thread stays away at most from a node that polls \
+             by itself [default: the program's, or 800]",
+        ),
+        Setting::of::<Bounded<1, LONGEST_SLEEP_MS>>(
+            ["DHOLE_SLEEP_MS", "sleep-ms", "MS"],
+            "Milliseconds after which a sleeping service thread polls for messages that do not \
+             wake it [default: the program's, or 4]",
+        ),
+    ];
+
+    /// Reads the settings from the environment of this process.
+    ///
+    /// # Errors
+    /// [`ConfigError::Variable`] names a variable whose value is unknown.
+    pub fn from_env() -> Result<Defaults, ConfigError> {
+        Defaults::read(&from_env)
+    }
+
+    /// Looks at the variables of this process before it starts the nodes of a run: one error says
+    /// what is wrong, and not one of each node. Which protocols there are the program knows.
+    ///
+    /// # Errors
+    /// As of [`from_env`](Defaults::from_env), but for the protocol.
+    pub fn check_env() -> Result<(), ConfigError> {
+        let but_protocol = |variable| (variable != Self::PROTOCOL).then(|| from_env(variable))?;
+        Defaults::read(&but_protocol).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(all: &[(&'static str, &str)]) -> Result<Defaults, String> {
+        let said = |variable| {
+            let found = all.iter().find(|(name, _)| *name == variable)?;
+            Some(found.1.to_owned())
+        };
+        Defaults::read(&said).map_err(|wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn a_variable_is_a_default_and_an_empty_one_is_none() {
+        let empty = Defaults::VARIABLES.map(|variable| (variable, ""));
+        assert_eq!(read(&empty), Ok(Defaults::default()));
+        let all = Defaults {
+            survive: Some(true),
+            coherence: Some(Coherence::Home),
+            races: Some(Races::WarnAll),
+            barriers: Some(Barriers::Central),
+            one_sided: Some(false),
+            domains: Some(Domains::Most(2)),
+            memory_layout: Some(MemoryLayout::Isolate),
+            memory_managers: Some(MemoryManagers::One),
+            memory_consistency: Some(MemoryConsistency::Release),
+            report: Some(ReportForm::Json),
+        };
+        let words = "1 home warn-all central off 2 isolate one release json";
+        let said: Vec<_> = Defaults::VARIABLES
+            .into_iter()
+            .zip(words.split(' '))
+            .collect();
+        assert_eq!(read(&said), Ok(all));
+        assert_eq!(
+            read(&[(Defaults::DOMAINS, "node")]).unwrap().domains,
+            Some(Domains::Node)
+        );
+    }
+
+    #[test]
+    fn a_wrong_variable_says_what_it_could_be() {
+        let expected = [
+            ("SURVIVE", "on, off"),
+            ("PROTOCOL", "lazy, update, home, treadmarks, directory"),
+            ("RACES", "ignore, warn, warn-all, fail"),
+            ("BARRIER", "central, dissemination"),
+            ("ONE_SIDED", "on, off"),
+            ("DOMAINS", "host, node, a number of nodes"),
+            ("MEMORY", "views, isolate"),
+            ("MANAGERS", "allocator, one"),
+            ("CONSISTENCY", "sequential, release"),
+            ("REPORT", "text, json"),
+        ];
+        assert_eq!(expected.len(), Defaults::SETTINGS.len());
+        for (setting, (name, values)) in Defaults::SETTINGS.iter().zip(expected) {
+            let wanted = format!("DHOLE_{name} is `0x`: one of {values} is expected");
+            assert_eq!(read(&[(setting.variable, "0x")]), Err(wanted));
+            let refused = (setting.check)("0x").unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                format!("one of {values} is expected, and not `0x`")
+            );
+            let option = setting.option.to_uppercase().replace('-', "_");
+            assert_eq!(option, name, "an option is called as its variable");
+        }
+        for (setting, (least, most)) in Defaults::WAITING.iter().zip([
+            (0, LONGEST_SPIN_US),
+            (1, LONGEST_BACKOFF_US),
+            (1, LONGEST_SLEEP_MS),
+        ]) {
+            for fine in [least, most] {
+                (setting.check)(&fine.to_string()).expect("it is within the limits");
+            }
+            let refused = (setting.check)(&(most + 1).to_string()).unwrap_err();
+            assert_eq!(refused.expected, format!("a number from {least} to {most}"));
+            assert!((setting.check)("-1").is_err());
+        }
+    }
+}
