@@ -1,6 +1,6 @@
 //! Faults take no lock of their node: not where a node faults, and not where it answers.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,17 @@ const ROWS: usize = 8;
 /// Longer than all faults take, on the slowest machine.
 const AT_MOST: Duration = Duration::from_secs(30);
 
+/// Computes until so many nodes have looked at their locks.
+fn compute_until(looked: &AtomicUsize, nodes: usize) {
+    let begun = Instant::now();
+    while looked.load(SeqCst) < nodes && begun.elapsed() < AT_MOST {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_fault_takes_no_node_lock_and_is_counted() {
-    let over = AtomicBool::new(false);
+    let looked = AtomicUsize::new(0);
     let run = config(2).run(|w| {
         let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, ROWS, 512)?))?;
         let cells: Vec<_> = (0..ROWS).map(|row| &rows.row(row).cells(w)[0]).collect();
@@ -23,17 +31,17 @@ fn a_fault_takes_no_node_lock_and_is_counted() {
         }
         w.barrier()?;
         let (before, mut sum) = (w.node_locks(), 0);
-        if w.node().index() == 0 {
-            sum = cells.iter().map(|cell| cell.load(Relaxed)).sum();
-            cells.iter().for_each(|cell| cell.store(2, Relaxed));
-            over.store(true, SeqCst);
-        }
-        // Node 1 computes meanwhile: at a barrier it would take node 0's lock.
-        let begun = Instant::now();
-        while !over.load(SeqCst) && begun.elapsed() < AT_MOST {
-            std::thread::yield_now();
+        match w.node().index() {
+            0 => {
+                sum = cells.iter().map(|cell| cell.load(Relaxed)).sum();
+                cells.iter().for_each(|cell| cell.store(2, Relaxed));
+            }
+            _ => compute_until(&looked, 1),
         }
         let taken = w.node_locks() - before;
+        looked.fetch_add(1, SeqCst);
+        // A node that goes to a barrier takes the lock of the other one.
+        compute_until(&looked, 2);
         w.barrier()?;
         let taken = w.reduce(taken, |one, other| one + other)?;
         Ok((sum, taken))
