@@ -139,6 +139,8 @@ pub(crate) fn replace(signal: c_int, action: &sigaction) -> sigaction {
     ARE_ON.store(true, Ordering::SeqCst);
     own.sa_sigaction = on_signal as *const () as usize;
     own.sa_flags |= libc::SA_SIGINFO;
+    // Of two signals at once the second interrupts no handler of the first that has not looked.
+    own.sa_mask = set_of(!faults());
     own
 }
 
@@ -149,22 +151,24 @@ pub(crate) fn as_the_program_said(signal: c_int, mut action: sigaction) -> sigac
     {
         action.sa_sigaction = kept.handler.load(Ordering::SeqCst);
         action.sa_flags = kept.flags.load(Ordering::SeqCst);
+        action.sa_mask = set_of(kept.mask.load(Ordering::SeqCst));
     }
     action
 }
 
 extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     HERE.with(|here| {
+        // SAFETY: the kernel hands it over: one word of signals, and not as many as a set has.
+        let mask = unsafe { (&raw mut (*context.cast::<ucontext_t>()).uc_sigmask).cast::<u64>() };
         if here.inside.get() == 0 {
+            // SAFETY: as above. When the handler is over the system sets the mask as it was.
+            block(signal, unsafe { mask.read() });
             return handle(here, signal, info, context);
         }
-        let context: *mut ucontext_t = context.cast();
         // SAFETY: the kernel hands both over. The place is this thread's own: nothing is due, for
         // all signals are blocked while something is.
         unsafe {
             here.info.get().cast::<siginfo_t>().write(info.read());
-            // The system hands over one word of signals, and not as many as a set has.
-            let mask = (&raw mut (*context).uc_sigmask).cast::<u64>();
             here.blocked.set(mask.replace(!faults()));
         }
         here.due.set(signal);
@@ -175,6 +179,18 @@ extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
 
 fn faults() -> u64 {
     OWN.iter().fold(0, |all, signal| all | bit(*signal))
+}
+
+/// This thread blocks what it blocked, and what it is to block while it handles a signal.
+fn block(signal: c_int, before: u64) {
+    let action = &ACTIONS[signal as usize];
+    let own = match action.flags.load(Ordering::SeqCst) & libc::SA_NODEFER {
+        0 => bit(signal),
+        _ => 0,
+    };
+    let set = set_of(before | own | action.mask.load(Ordering::SeqCst));
+    // SAFETY: the set is this function's own.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
 }
 
 /// Calls the program's handler.
@@ -209,22 +225,15 @@ fn run_due() {
             // SAFETY: it was written when the signal came. No other comes before the mask is set.
             let mut info = unsafe { here.info.get().cast::<siginfo_t>().read() };
             let (signal, blocked) = (here.due.replace(0), here.blocked.get());
-            let action = &ACTIONS[signal as usize];
-            let own = match action.flags.load(Ordering::SeqCst) & libc::SA_NODEFER {
-                0 => bit(signal),
-                _ => 0,
-            };
-            let meanwhile = set_of(blocked | own | action.mask.load(Ordering::SeqCst));
             let mut context = MaybeUninit::<ucontext_t>::zeroed();
             // SAFETY: zeros are such a structure; the sets are this function's own.
             unsafe {
                 (*context.as_mut_ptr()).uc_sigmask = set_of(blocked);
-                let none = std::ptr::null_mut();
-                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const meanwhile, none);
+                block(signal, blocked);
                 handle(here, signal, &raw mut info, context.as_mut_ptr().cast());
                 // Another signal may come here, and run at once.
                 let after = (*context.as_ptr()).uc_sigmask;
-                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const after, none);
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const after, std::ptr::null_mut());
             }
         }
         here.inside.set(inside);

@@ -174,10 +174,61 @@ static void semaphores(void) {
     printf("sem_timedwait %d %s\n", waited, errno == EINTR ? "EINTR" : "other");
 }
 
+/* Two signals of the process, each of which is sent again once its handler has run. */
+static sem_t answers[2];
+static const int asks[2] = {SIGUSR1, SIGUSR2};
+
+static void answer(int signal) { sem_post(&answers[signal == SIGUSR2]); }
+
+static void *sends(void *which) {
+    long me = (long)which;
+    for (int i = 0; i < 100; i++) {
+        kill(getpid(), asks[me]);
+        while (sem_wait(&answers[me])) {
+        }
+    }
+    return NULL;
+}
+
+static void *takes(void *set) {
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&lock);
+        sum++;
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+static void two(void) {
+    static sigset_t set;
+    struct sigaction action;
+    pthread_t taker, senders[2];
+    memset(&action, 0, sizeof action);
+    action.sa_handler = answer;
+    sigemptyset(&set);
+    for (int i = 0; i < 2; i++) {
+        sem_init(&answers[i], 0, 0);
+        sigaction(asks[i], &action, NULL);
+        sigaddset(&set, asks[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    pthread_create(&taker, NULL, takes, &set);
+    for (long i = 0; i < 2; i++) pthread_create(&senders[i], NULL, sends, (void *)i);
+    for (int i = 0; i < 2; i++) pthread_join(senders[i], NULL);
+    __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+    pthread_join(taker, NULL);
+    puts("200 answers");
+}
+
 int main(int count, char **words) {
     pthread_t thread;
     if (count > 1 && !strcmp(words[1], "many")) {
         many();
+        return 0;
+    }
+    if (count > 1 && !strcmp(words[1], "two")) {
+        two();
         return 0;
     }
     pthread_barrier_init(&both, NULL, 2);

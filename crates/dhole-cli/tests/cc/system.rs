@@ -65,6 +65,8 @@ fn handlers_interrupt_functions_of_dhole_and_run_while_they_wait() {
             text(&waits.stdout),
             "{processes} {domains}"
         );
+        let output = checked(run_in(domains, program, processes, &["two"]));
+        assert_eq!(text(&output.stdout), "200 answers\n");
         for _ in 0..7 {
             // Alarms every millisecond.
             let output = run_in(domains, program, processes, &["many"]);
