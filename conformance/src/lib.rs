@@ -33,8 +33,8 @@ pub use dhole_check::{
 };
 pub use dhole_testkit::seeds;
 pub use platform::{
-    ByMessage, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, Remote, SeeingProcesses,
-    Tampered, Unwoken,
+    ByMessage, Deaf, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, Remote,
+    SeeingProcesses, Tampered, Unwoken,
 };
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub use raw_memory::InDomains;

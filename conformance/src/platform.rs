@@ -271,6 +271,8 @@ enum TamperedBy {
     },
     /// A message of this kind wakes no worker, of this node where one is named.
     Sleep(MessageKind, Option<NodeId>),
+    /// Each node has lost a doorbell.
+    Doorbells,
 }
 
 /// Takes a node's messages before it does.
@@ -283,6 +285,7 @@ impl Receiver<Message> for Tamperer<'_> {
     fn deliver(&self, mut envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let addressee = envelope.to;
         let fate = match self.by {
+            TamperedBy::Doorbells => Fate::default(),
             TamperedBy::Sleep(kind, node) => {
                 let is_meant = node.is_none_or(|node| node == addressee);
                 let wakes = !is_meant || envelope.body.kind() != *kind;
@@ -388,7 +391,14 @@ impl<M: Deref<Target: Machine> + Sync> Machine for TamperedMachine<M> {
     fn owed_for(&self) -> Duration {
         match self.by {
             TamperedBy::Sleep(..) => OWED_IN_VAIN,
-            TamperedBy::Bug { .. } => self.on.owed_for(),
+            TamperedBy::Bug { .. } | TamperedBy::Doorbells => self.on.owed_for(),
+        }
+    }
+
+    fn lost_doorbells(&self, node: NodeId) -> u64 {
+        match self.by {
+            TamperedBy::Doorbells => 1,
+            TamperedBy::Sleep(..) | TamperedBy::Bug { .. } => self.on.lost_doorbells(node),
         }
     }
 
@@ -456,6 +466,27 @@ impl<M: Deref<Target: Machine> + Sync> Machine for TamperedMachine<M> {
 
     fn hand_over(&self, node: NodeId, me: Fiber, to: Fiber) {
         self.on.hand_over(node, me, to);
+    }
+}
+
+/// Another platform, whose machines have lost a doorbell of each node.
+#[derive(Clone, Copy, Debug)]
+pub struct Deaf<P>(pub P);
+
+impl<P: Platform> Platform for Deaf<P> {
+    fn name(&self) -> String {
+        format!("{}, deaf", self.0.name())
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        Box::new(TamperedMachine {
+            on: self.0.machine(nodes, seed),
+            by: TamperedBy::Doorbells,
+        })
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        self.0.settings(nodes)
     }
 }
 

@@ -49,6 +49,8 @@ macro_rules! port_suite {
                 a_peer_that_takes_nothing_is_busy_after_a_limit
                 a_frame_ends_the_park_of_its_receiver
                 an_unpark_ends_a_park_before_and_during_it
+                a_park_that_ends_only_by_its_time_is_counted
+                no_doorbell_is_lost_where_parks_are_short
                 room_ends_the_park_of_who_was_refused
                 while_one_polls_another_gets_nothing
                 who_closes_has_left_when_its_frames_are_taken

@@ -1,15 +1,17 @@
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::SendError;
+use dhole_net::{Owed, Port, SendError};
 
 use super::{Make, Node, Patience, together};
 
 /// Longer than any check may take: a park that ends because of it has failed.
 const LONG: Duration = Duration::from_secs(3_600);
+/// Far less than a park of a test may take.
+const SHORT: Duration = Duration::from_millis(2);
 /// More than any port may keep for a peer that takes nothing.
 const FAR_TOO_MUCH: usize = 512 << 20;
 
@@ -118,6 +120,92 @@ pub fn an_unpark_ends_a_park_before_and_during_it(make: Make) {
         }
         stop.store(true, Ordering::SeqCst);
         port.unpark();
+    });
+}
+
+/// A port that counts the doorbells that threads are owed and do not hear.
+fn owing(port: &dyn Port, within: Duration, is_owed: impl Fn() -> bool + Send + Sync + 'static) {
+    let is_owed = Box::new(is_owed);
+    port.owe(Owed { is_owed, within });
+}
+
+/// Another thread has said something for which it ends a park, which ends by its time. It is late
+/// with that, or loses it.
+pub fn a_park_that_ends_only_by_its_time_is_counted(make: Make) {
+    let ports = make(2);
+    let port = &*ports[0];
+    owing(port, LONG, || false);
+    let parks = || {
+        port.poll(&mut |_, _| ());
+        port.park(SHORT);
+    };
+    (0..10).for_each(|_| parks());
+    assert_eq!(port.lost_doorbells(), 0, "none is owed");
+    let asked = Arc::new(AtomicBool::new(false));
+    let asks = Arc::clone(&asked);
+    owing(port, LONG, move || {
+        asks.store(true, Ordering::SeqCst);
+        true
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !asked.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            port.unpark();
+        });
+        // It may return early for no reason.
+        while !asked.load(Ordering::SeqCst) {
+            parks();
+        }
+    });
+    assert_eq!(port.lost_doorbells(), 0, "it comes late");
+    owing(port, SHORT, || true);
+    let patience = Patience::default();
+    while port.lost_doorbells() == 0 {
+        patience.for_a("a lost doorbell");
+        parks();
+    }
+    assert_eq!(port.lost_doorbells(), 1);
+}
+
+/// Frames and ends of parks come whenever the time of a park is over.
+pub fn no_doorbell_is_lost_where_parks_are_short(make: Make) {
+    const ROUNDS: u64 = 300;
+    let ports = make(2);
+    let said = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    for (port, said) in ports.iter().zip(&said) {
+        let said = Arc::clone(said);
+        owing(&**port, LONG, move || said.load(Ordering::SeqCst));
+    }
+    together(&ports, |node| {
+        let (me, to) = (
+            node.port.me().index(),
+            node.others().next().expect("a node"),
+        );
+        let patience = Patience::default();
+        let mut come = 0;
+        for round in 1..=ROUNDS {
+            // Another thread of each node has something for it each round, and so has the other.
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    said[me].store(true, Ordering::SeqCst);
+                    node.port.unpark();
+                });
+                let mut take = |_, frame: &[u8]| come = Node::number(frame);
+                node.send(to, &[&round.to_le_bytes()], &mut take);
+                let told = || said[me].load(Ordering::SeqCst);
+                while come < round || !told() {
+                    patience.for_a("the frame of a round");
+                    let taken = node.port.poll(&mut |_, frame| come = Node::number(frame));
+                    if taken == 0 && !told() {
+                        node.port.park(Duration::from_micros(round % 5 * 40));
+                    }
+                }
+            });
+            said[me].store(false, Ordering::SeqCst);
+        }
+        assert_eq!(node.port.lost_doorbells(), 0);
     });
 }
 

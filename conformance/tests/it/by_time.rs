@@ -7,7 +7,7 @@ mod raw_memory;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use conformance::{Platform, Simulated, Under, Unwoken, run};
+use conformance::{Deaf, Platform, Simulated, Under, Unwoken, run};
 use dhole::MessageKind::{
     self, BarrierArrive, BarrierDepart, BarrierRound, Collective, DiffReply, FetchReply, FlushAck,
     LockGrant, OperationReply, Ordered, PageReply, SyncGrant, SyncRelease,
@@ -147,6 +147,14 @@ fn a_barrier_that_is_not_woken_is_found() {
     is_found(meeting(Barriers::Central), BarrierDepart, meets);
     is_found(meeting(Barriers::Central), BarrierArrive, meets);
     is_found(meeting(Barriers::Dissemination), BarrierRound, meets);
+}
+
+#[test]
+fn doorbells_that_the_machine_has_lost_are_told() {
+    let kind = FetchReply;
+    let words = said(&Deaf(Simulated::default()), kind, passes_an_object);
+    let words = is_said(words, &Simulated::default());
+    assert!(words.starts_with("2 waits"), "{words}");
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub struct Processes {
     /// What is used during a run.
     here: RwLock<Option<Here>>,
     progress: Progress,
+    /// How many doorbells the port had lost when the run began.
+    lost_doorbells: AtomicU64,
     dump: Dump,
     turn: Turn,
     maker: Maker,
@@ -154,6 +156,7 @@ impl Processes {
             table: Mutex::new(Table::new(nodes)),
             here: RwLock::new(None),
             progress: Progress::new(nodes, &*port),
+            lost_doorbells: AtomicU64::new(0),
             dump: Dump::default(),
             turn: Turn::new(),
             maker: Maker::new(),
@@ -173,6 +176,14 @@ impl Processes {
     /// How the worker waits from here on.
     pub fn waits(&self, how: Waiting) {
         self.progress.waits(how);
+    }
+
+    /// The same, where a thread that is to end the park of another does so within this time, which
+    /// is 10 s unless it is said here: a park that ends later by its time counts as one whose
+    /// doorbell was lost.
+    pub fn owing(self, within: Duration) -> Processes {
+        self.progress.owes(&*self.port, within);
+        self
     }
 
     /// The same with other limits.
@@ -358,6 +369,11 @@ impl Machine for Processes {
         self.progress.waited()
     }
 
+    fn lost_doorbells(&self, _node: NodeId) -> u64 {
+        let before = self.lost_doorbells.load(Ordering::Relaxed);
+        self.port.lost_doorbells() - before
+    }
+
     fn counts_moments(&self) -> bool {
         false
     }
@@ -392,6 +408,8 @@ impl Machine for Processes {
     ) -> Result<(), StartError> {
         let now = self.since_made().as_nanos() as u64;
         self.began_ns.store(now, Ordering::Relaxed);
+        let lost = self.port.lost_doorbells();
+        self.lost_doorbells.store(lost, Ordering::Relaxed);
         self.progress.begin();
         self.dump.begin();
         self.take_early(receivers);

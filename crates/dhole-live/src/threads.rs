@@ -40,13 +40,24 @@ pub struct Threads {
     maker: Maker,
     /// Nodes whose program has not ended.
     unfinished: AtomicUsize,
+    /// In what time a worker that parks is unparked, however busy the system is.
+    owed_for: Duration,
 }
+
+/// In what time a worker that parks is unparked, unless something else is said.
+const OWED_FOR: Duration = Duration::from_secs(10);
+/// A worker that was not unparked looks so often whether it is.
+const LOOKS_EVERY: Duration = Duration::from_millis(1);
 
 /// One node's own corner of the machine.
 #[repr(align(128))]
 struct Seat {
     woken: AtomicBool,
     parked: AtomicBool,
+    /// How often it was unparked.
+    unparks: AtomicU64,
+    /// How often it went on only because its time was over, though it was to be unparked.
+    lost: AtomicU64,
     /// The thread that is the node in the last run.
     thread: Mutex<Option<Thread>>,
     turn: Turn,
@@ -75,6 +86,8 @@ impl Threads {
         let seat = |node| Seat {
             woken: AtomicBool::new(false),
             parked: AtomicBool::new(false),
+            unparks: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             thread: Mutex::new(None),
             turn: Turn::new(),
             random: Random::new(seed, NodeId::at(node)),
@@ -89,7 +102,15 @@ impl Threads {
             crowd: Crowd::default(),
             maker: Maker::new(),
             unfinished: AtomicUsize::new(0),
+            owed_for: OWED_FOR,
         }
+    }
+
+    /// The same, where a worker that parks is unparked within this time, which is 10 s unless it is
+    /// said here: one that its time wakes counts as one whose doorbell was lost.
+    pub fn owing(mut self, within: Duration) -> Threads {
+        self.owed_for = within;
+        self
     }
 
     /// How workers wait.
@@ -111,6 +132,7 @@ impl Threads {
         self.began_ns.store(now, Ordering::Relaxed);
         for seat in &self.seats {
             seat.woken.store(false, Ordering::SeqCst);
+            seat.lost.store(0, Ordering::SeqCst);
         }
     }
 
@@ -128,7 +150,23 @@ impl Threads {
             && let Some(thread) = &*seat.thread()
         {
             thread.unpark();
+            seat.unparks.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// A parked worker whose time is over finds that it was woken since `unparks` was read: whether
+    /// it is unparked for that too.
+    fn is_unparked(&self, seat: &Seat, unparks: u64) -> bool {
+        let mut left = self.owed_for;
+        while seat.unparks.load(Ordering::SeqCst) == unparks {
+            if left.is_zero() {
+                return false;
+            }
+            let next = left.min(LOOKS_EVERY);
+            left -= next;
+            std::thread::park_timeout(next);
+        }
+        true
     }
 
     /// Looks until it is done, for as long as a worker yields; whether it is.
@@ -152,6 +190,7 @@ impl Threads {
             return Woken::ByWake;
         }
         loop {
+            let unparks = seat.unparks.load(Ordering::SeqCst);
             seat.parked.store(true, Ordering::SeqCst);
             if seat.take_wake() {
                 seat.parked.store(false, Ordering::SeqCst);
@@ -163,6 +202,10 @@ impl Threads {
                 return Woken::ByTime;
             }
             std::thread::park_timeout(left);
+            let is_late = seat.woken.load(Ordering::SeqCst) && self.elapsed() >= deadline;
+            if is_late && !self.is_unparked(seat, unparks) {
+                seat.lost.fetch_add(1, Ordering::SeqCst);
+            }
             seat.parked.store(false, Ordering::SeqCst);
         }
     }
@@ -208,6 +251,14 @@ impl Machine for Threads {
         let woken = self.wait_until_woken(seat, waiting, at_most);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         woken
+    }
+
+    fn owed_for(&self) -> Duration {
+        self.owed_for
+    }
+
+    fn lost_doorbells(&self, node: NodeId) -> u64 {
+        self.seats[node.index()].lost.load(Ordering::SeqCst)
     }
 
     fn has_threads(&self) -> bool {
@@ -313,6 +364,34 @@ impl Drop for Ends<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_that_is_woken_and_not_unparked_is_counted() {
+        let node = NodeId(0);
+        let time = Duration::from_millis(30);
+        for is_lost in [false, true] {
+            let machine = Threads::new(1, 0);
+            let machine = match is_lost {
+                true => machine.owing(Duration::from_millis(5)),
+                false => machine,
+            };
+            machine.take_seat(node, Fiber::PROGRAM);
+            let seat = &machine.seats[0];
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !seat.parked.load(Ordering::SeqCst) {
+                        std::thread::yield_now();
+                    }
+                    match is_lost {
+                        true => seat.woken.store(true, Ordering::SeqCst),
+                        false => machine.wake(node),
+                    }
+                });
+                while machine.wait(node, time) == Woken::ByTime {}
+            });
+            assert_eq!(machine.lost_doorbells(node), u64::from(is_lost));
+        }
+    }
 
     #[test]
     #[expect(

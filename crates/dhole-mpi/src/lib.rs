@@ -23,7 +23,7 @@ use self::library::{Communicator, Finalise, Inside, Posted, Receiving, inside};
 use self::send_channel::{PIECE, SMALL, SendChannel, Target};
 use dhole_net::doorbell::Doorbell;
 use dhole_net::peers::Peers;
-use dhole_net::{LARGEST_FRAME, Loss, Offers, Port, SendError};
+use dhole_net::{LARGEST_FRAME, Loss, Offers, Owed, Port, SendError};
 
 /// A buffer larger than this is not kept for the next frame.
 const MOST_KEPT: usize = 4 << 20;
@@ -593,7 +593,7 @@ impl Port for Mpi {
         let mut nap = FIRST_NAP;
         while !shared.has_something_to_do() {
             let left = at_most.saturating_sub(begun.elapsed());
-            if left.is_zero() || shared.doorbell.wait([], nap.min(left)) {
+            if left.is_zero() || shared.doorbell.wait([], nap.min(left), || false) {
                 return;
             }
             nap = (nap * 2).min(LONGEST_NAP);
@@ -602,6 +602,14 @@ impl Port for Mpi {
 
     fn unpark(&self) {
         self.shared.doorbell.ring();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.shared.doorbell.owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.shared.doorbell.lost()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -59,6 +59,11 @@ impl Handover {
         }
     }
 
+    /// Whether the worker was woken, and does not know it yet.
+    pub fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::SeqCst)
+    }
+
     /// Whether the worker was woken since the last time.
     pub fn take_wake(&self) -> bool {
         self.woken.load(Ordering::Acquire) && self.woken.swap(false, Ordering::AcqRel)

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use dhole_model::{NodeId, Notify};
 
-use crate::{Incoming, Loss, Offers, Port, SendError};
+use crate::{Incoming, Loss, Offers, Owed, Port, SendError};
 
 /// Makes the trait of layers, and the port that each is, of one list of methods: what the port
 /// beneath does, unless the layer does it in its own way.
@@ -84,6 +84,8 @@ layer! {
     fn shown_by(&self, peer: NodeId) -> Option<&[OwnedFd]>;
     fn park(&self, at_most: Duration);
     fn unpark(&self);
+    fn owe(&self, owed: Owed);
+    fn lost_doorbells(&self) -> u64;
     fn beat(&self) -> Duration;
     fn give_up(&self, peer: NodeId, loss: Loss);
     fn flush(&self);

@@ -64,6 +64,7 @@ mod local;
 mod lossy;
 #[cfg(not(loom))]
 mod mixed;
+mod owed;
 mod parker;
 #[doc(hidden)]
 pub mod peers;
@@ -101,6 +102,7 @@ pub use local::Local;
 pub use lossy::{Chances, Lossy};
 #[cfg(not(loom))]
 pub use mixed::Mixed;
+pub use owed::Owed;
 pub use port::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 pub use reliable::{Reliable, ReliableLimits};

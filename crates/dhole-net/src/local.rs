@@ -9,7 +9,7 @@ use dhole_model::{NodeId, Notify};
 
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
-use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Owed, Port, SendError};
 
 /// Bytes on the way from one node to another; one frame may exceed it.
 const ON_THE_WAY: usize = 1 << 20;
@@ -171,11 +171,24 @@ impl Port for Local {
     }
 
     fn park(&self, at_most: Duration) {
-        self.room.doorbells[self.me().index()].wait([], at_most);
+        let me = self.me();
+        let has_come = || {
+            let mut all = self.peers.others();
+            all.any(|peer| !lock(&self.room.channel(peer, me).queue).frames.is_empty())
+        };
+        self.room.doorbells[me.index()].wait([], at_most, has_come);
     }
 
     fn unpark(&self) {
         self.room.doorbells[self.me().index()].ring();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.room.doorbells[self.me().index()].owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.room.doorbells[self.me().index()].lost()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

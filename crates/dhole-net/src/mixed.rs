@@ -6,7 +6,7 @@ use dhole_model::{NodeId, Notify};
 
 use crate::doorbell::Doorbell;
 use crate::parker::{Park, Parker};
-use crate::{Incoming, Loss, Offers, Port, SendError, Shm, Tcp};
+use crate::{Incoming, Loss, Offers, Owed, Port, SendError, Shm, Tcp};
 
 /// Shared memory to the nodes of this machine, TCP to the others.
 pub struct Mixed {
@@ -59,7 +59,9 @@ impl Mixed {
         if let (Some(near), Some(far)) = (near, far) {
             let look = || self.near.peek();
             let at_most = near.min(far);
-            self.doorbell.wait_looking(wakers, at_most, looks, look);
+            let has_come = || self.near.owes_ring(park);
+            self.doorbell
+                .wait_looking(wakers, at_most, (looks, look), has_come);
         }
         self.near.finish_park(park);
         self.far.finish_park(park);
@@ -122,6 +124,14 @@ impl Port for Mixed {
 
     fn unpark(&self) {
         self.doorbell.ring();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.doorbell.owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.doorbell.lost()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use dhole_model::{NodeId, Notify};
 use thiserror::Error;
 
-use crate::Incoming;
+use crate::{Incoming, Owed};
 
 /// Carries frames, which are bytes, between processes: one end of it, that of node [`me`].
 ///
@@ -111,6 +111,16 @@ pub trait Port: Send + Sync {
 
     /// Ends the [`park`](Port::park) of the thread that is in it, or the next.
     fn unpark(&self);
+
+    /// From here on the port counts the parks that end only because their time is over, though
+    /// [`unpark`](Port::unpark) or the sender of a frame was to end them. Said again, it is what was
+    /// said last that counts.
+    fn owe(&self, _owed: Owed) {}
+
+    /// How many parks [ended so](Port::owe).
+    fn lost_doorbells(&self) -> u64 {
+        0
+    }
 
     /// Does what is due by time alone, such as heartbeats, for a thread that neither polls nor
     /// parks; how long it may take until that is due again.

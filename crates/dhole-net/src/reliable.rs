@@ -24,7 +24,7 @@ use self::datagram::{Datagram, OVERHEAD, parse, shared_head, shared_overhead};
 use self::flow::{Flow, FlowLimits, RESET};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::port::send_one_by_one;
-use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Owed, Port, SendError};
 
 /// Between two tries where the port beneath had no room.
 const NO_ROOM: Duration = Duration::from_millis(1);
@@ -318,6 +318,14 @@ impl<P: Port> Port for Reliable<P> {
 
     fn unpark(&self) {
         self.inner.unpark();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.inner.owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.inner.lost_doorbells()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -38,7 +38,7 @@ use crate::parker::{Park, Parker, Wakers};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::ring::parked::ParkedThreads;
 use crate::ring::{Impossible, LARGEST, Ring};
-use crate::{Incoming, LARGEST_FRAME, Loss, Offers, Port, SendError};
+use crate::{Incoming, LARGEST_FRAME, Loss, Offers, Owed, Port, SendError};
 
 /// Polls that find nothing before one looks whether a peer has died.
 const LOOK_AFTER: u32 = 4_096;
@@ -260,9 +260,18 @@ impl Shm {
         let mut wakers = Vec::new();
         if let Some(at_most) = self.prepare_park(park, at_most, &mut wakers) {
             let look = || self.peek();
-            self.doorbell.wait_looking(wakers, at_most, looks, look);
+            let has_come = || self.owes_ring(park);
+            self.doorbell
+                .wait_looking(wakers, at_most, (looks, look), has_come);
         }
         self.finish_park(park);
+    }
+
+    /// Whether a frame has come whose sender rings, or has, for a thread that is parked so and has
+    /// not looked since.
+    pub(crate) fn owes_ring(&self, park: Park) -> bool {
+        // A frame that is sent lazily does not wake a thread that is parked coarsely.
+        park == Park::Fine && self.peek() && self.barriers.heavy()
     }
 
     /// Hears who has rung, and who is gone.
@@ -519,6 +528,14 @@ impl Port for Shm {
 
     fn unpark(&self) {
         self.doorbell.ring();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.doorbell.owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.doorbell.lost()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -29,7 +29,7 @@ use self::outbound::{Outbound, Sent};
 use crate::doorbell::{Doorbell, timespec};
 use crate::parker::{Park, Parker, Wakers};
 use crate::peers::{CLOSING_NAP, Peers};
-use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Owed, Port, SendError};
 
 /// Up to so many streams are read without being asked first: with few peers a read that finds
 /// nothing costs less than the question who has sent.
@@ -305,13 +305,22 @@ impl Port for Tcp {
         }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.prepare_park(Park::Fine, at_most, &mut wakers) {
-            self.doorbell.wait(wakers, at_most);
+            // The kernel wakes for what comes.
+            self.doorbell.wait(wakers, at_most, || false);
         }
         self.finish_park(Park::Fine);
     }
 
     fn unpark(&self) {
         self.doorbell.ring();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.doorbell.owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.doorbell.lost()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -22,7 +22,7 @@ pub use self::group::UdpGroup;
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
 use crate::port::send_one_by_one;
-use crate::{Loss, Offers, Port, SendError};
+use crate::{Loss, Offers, Owed, Port, SendError};
 
 /// What stands before each frame: who sends to whom, and the tag over both and the frame.
 const ADDRESSED: usize = 4;
@@ -328,11 +328,20 @@ impl Port for Udp {
         let group = self.group.as_ref().map(|group| &group.socket);
         let sockets = [Some(&self.socket), group].into_iter().flatten();
         let sockets = sockets.map(|socket| (socket.as_fd(), PollFlags::IN));
-        self.doorbell.wait(sockets, at_most);
+        // The kernel wakes for what comes.
+        self.doorbell.wait(sockets, at_most, || false);
     }
 
     fn unpark(&self) {
         self.doorbell.ring();
+    }
+
+    fn owe(&self, owed: Owed) {
+        self.doorbell.owe(owed);
+    }
+
+    fn lost_doorbells(&self) -> u64 {
+        self.doorbell.lost()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

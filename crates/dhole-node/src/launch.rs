@@ -236,7 +236,7 @@ pub fn run_nodes(
         put(&results[seat], Some(result));
         let now_ns = machine.now(id);
         put(&clocks[seat], now_ns);
-        node.has_ended(now_ns, machine.computed(id), machine.worker_processor(id));
+        node.has_ended(now_ns, machine);
         fiber
     })?;
 

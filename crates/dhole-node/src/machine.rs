@@ -119,6 +119,12 @@ pub trait Machine: Sync {
         Duration::from_secs(10)
     }
 
+    /// How many threads of `node` went on in this run only because the time of their sleep was over,
+    /// though another thread was to end it.
+    fn lost_doorbells(&self, _node: NodeId) -> u64 {
+        0
+    }
+
     /// As [`wait`](Machine::wait), on a machine on which the worker that waits takes the messages
     /// that come meanwhile: the node that waits, polls.
     fn wait_polling(&self, _receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {

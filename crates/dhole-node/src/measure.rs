@@ -3,7 +3,7 @@
 
 use dhole_model::{CallSite, Counters, NodeId};
 
-use crate::machine::Fiber;
+use crate::machine::{Fiber, Machine};
 use crate::measured::{Measured, Part};
 use crate::node::{Node, State};
 use crate::sync_error::SyncError;
@@ -106,12 +106,13 @@ impl Worker<'_> {
 }
 
 impl Node {
-    /// The program is over here at this time of the node's clock, and has computed for so many
-    /// nanoseconds. The clock of its thread stands so.
-    pub(crate) fn has_ended(&self, now_ns: u64, computed_ns: u64, processor_ns: Option<u64>) {
+    /// The program is over here at this time of the node's clock. The thread that calls is its.
+    pub(crate) fn has_ended(&self, now_ns: u64, machine: &dyn Machine) {
+        let processor_ns = machine.worker_processor(self.id);
         let mut guard = self.monitor.lock();
         let counting = &mut guard.split().1.counting;
-        counting.all.computed_ns = computed_ns;
+        counting.all.computed_ns = machine.computed(self.id);
+        counting.all.waits_ended_by_time += machine.lost_doorbells(self.id);
         counting.phases.worker_had(processor_ns);
         counting.phases.whole(now_ns);
     }

@@ -16,22 +16,24 @@
 
 #[cfg(test)]
 mod exploration;
+mod parks;
 mod service;
 #[cfg(test)]
 mod tests;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Deferred, Handover, Outbox, Port, Waiting};
+use dhole_net::{Deferred, Outbox, Port, Waiting};
 use dhole_node::Receivers;
 use dhole_protocol::Message;
 
+use self::parks::{Parks, Who};
 use self::service::{Seen, Service};
 use self::worker::{BACKSTOP, Next, Patience, Wait};
 use super::{Processes, lock};
@@ -43,6 +45,9 @@ const PEEKS: u32 = 32;
 const POLLS: u32 = 4;
 /// About how long a peek takes, by which waits are counted that end before the clock is read.
 const PEEK_NS: u64 = 30;
+/// A thread that was told to ring a doorbell has done so after this time, however busy the system
+/// is.
+const OWED_FOR: Duration = Duration::from_secs(10);
 
 /// What worker and service thread know of each other.
 pub(super) struct Progress {
@@ -51,7 +56,7 @@ pub(super) struct Progress {
     spin_ns: AtomicU64,
     backoff_ns: AtomicU64,
     sleep_ns: AtomicU64,
-    handover: Handover,
+    parks: Arc<Parks>,
     deferred: Deferred,
     /// How often the worker's patience is doubled.
     patience: AtomicU8,
@@ -60,8 +65,6 @@ pub(super) struct Progress {
     crowd: Crowd,
     /// The worker is in the runtime.
     inside: AtomicBool,
-    /// Processes were started on this node beside the program.
-    several: AtomicBool,
     /// How often it waited, polling by itself, or took something then. That something comes is not
     /// enough: most calls take nothing.
     waits: AtomicU64,
@@ -70,8 +73,6 @@ pub(super) struct Progress {
     /// The port can be peeked at.
     peeks: bool,
     service: Mutex<Option<Thread>>,
-    /// No run is on, and none is about to begin.
-    idle: AtomicBool,
     /// The thread that takes what comes while no run is on has this.
     between: Mutex<()>,
     keeper: Mutex<Option<Thread>>,
@@ -85,23 +86,28 @@ impl Progress {
             spin_ns: AtomicU64::new(0),
             backoff_ns: AtomicU64::new(0),
             sleep_ns: AtomicU64::new(0),
-            handover: Handover::default(),
+            parks: Arc::new(Parks::new()),
             deferred: Deferred::new(port.nodes()),
             patience: AtomicU8::new(Patience::default().doublings()),
             may_learn: AtomicBool::new(false),
             crowd: Crowd::default(),
             inside: AtomicBool::new(true),
-            several: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
             peeks: port.can_peek(),
             service: Mutex::new(None),
-            idle: AtomicBool::new(true),
             between: Mutex::new(()),
             keeper: Mutex::new(None),
         };
         progress.waits(Waiting::default());
+        progress.owes(port, OWED_FOR);
         progress
+    }
+
+    /// The port counts what it loses of the rings that threads of this process are owed. They come
+    /// within this time, however busy the system is.
+    pub fn owes(&self, port: &dyn Port, within: Duration) {
+        port.owe(Parks::owed(&self.parks, within));
     }
 
     /// From here on the node waits so.
@@ -129,15 +135,15 @@ impl Progress {
 
     /// A run begins: nothing of the one before is left.
     pub fn begin(&self) {
-        self.handover.begin();
+        self.parks.handover.begin();
         self.inside.store(true, Ordering::SeqCst);
-        self.several.store(false, Ordering::SeqCst);
+        self.parks.several.store(false, Ordering::SeqCst);
     }
 
     /// A process begins beside the program: from here on one may wait for what comes while another
     /// computes.
     pub fn has_several(&self, port: &dyn Port) {
-        if !self.several.swap(true, Ordering::SeqCst) {
+        if !self.parks.several.swap(true, Ordering::SeqCst) {
             port.unpark();
         }
     }
@@ -149,7 +155,7 @@ impl Progress {
     /// How long the worker spins before it gives the notifications that it owes. It does not where
     /// another process of the node may go on meanwhile.
     fn patience_lasts(&self, how: &Waiting) -> Duration {
-        match self.several.load(Ordering::Relaxed) {
+        match self.parks.several.load(Ordering::Relaxed) {
             true => Duration::ZERO,
             false => self.patience().lasts(how),
         }
@@ -181,14 +187,14 @@ impl Progress {
 
     /// A run is about to begin: from here on its own threads take what comes, and no other.
     pub fn wake_up(&self, port: &dyn Port) {
-        self.idle.store(false, Ordering::SeqCst);
+        self.parks.idle.store(false, Ordering::SeqCst);
         port.unpark();
         drop(lock(&self.between));
     }
 
     /// No run is on any more.
     pub fn idle(&self) {
-        self.idle.store(true, Ordering::SeqCst);
+        self.parks.idle.store(true, Ordering::SeqCst);
         if let Some(keeper) = &*lock(&self.keeper) {
             keeper.unpark();
         }
@@ -201,7 +207,7 @@ impl Progress {
 
     /// The worker has come to its end: no thread need serve while it computes.
     pub fn end(&self, port: &dyn Port) {
-        self.handover.end(|| port.unpark());
+        self.parks.handover.end(|| port.unpark());
         if let Some(service) = lock(&self.service).take() {
             service.unpark();
         }
@@ -239,21 +245,21 @@ impl Progress {
 
     /// Whether the worker was woken since the last time.
     pub fn take_wake(&self) -> bool {
-        self.handover.take_wake()
+        self.parks.handover.take_wake()
     }
 
     pub fn wake(&self, port: &dyn Port) {
-        self.handover.wake(|| port.unpark());
+        self.parks.handover.wake(|| port.unpark());
     }
 
     fn is_over(&self) -> bool {
-        self.handover.is_over()
+        self.parks.handover.is_over()
     }
 
     /// What the service thread sees of the worker.
     fn seen(&self) -> Seen {
         Seen {
-            parked: self.handover.is_resting(),
+            parked: self.parks.handover.is_resting(),
             inside: self.inside.load(Ordering::Relaxed),
             waits: self.waits.load(Ordering::Relaxed),
         }
@@ -406,7 +412,9 @@ impl Processes {
             }
             let now = self.since_made();
             match wait.polled(false, now, now) {
-                Next::Park(at_most) => self.port.park(at_most),
+                Next::Park(at_most) => {
+                    progress.parks.by(Who::Worker, || self.port.park(at_most));
+                }
                 _ => return Found::Nothing,
             }
         };
@@ -415,7 +423,10 @@ impl Processes {
                 service.unpark();
             }
         };
-        progress.handover.rest(|| self.port.unpark(), sleep, serve)
+        progress
+            .parks
+            .handover
+            .rest(|| self.port.unpark(), sleep, serve)
     }
 
     /// Sees to it that the others hear that this process lives, until `over`: takes what comes
@@ -426,13 +437,14 @@ impl Processes {
         *lock(&progress.keeper) = Some(std::thread::current());
         let mut out = Outbox::default();
         while !over() {
-            if !progress.idle.load(Ordering::SeqCst) {
+            if !progress.parks.idle.load(Ordering::SeqCst) {
                 std::thread::park_timeout(self.attend().min(progress.backstop()));
                 continue;
             }
             let between = lock(&progress.between);
-            if progress.idle.load(Ordering::SeqCst) {
-                self.port.park(progress.backstop());
+            if progress.parks.idle.load(Ordering::SeqCst) {
+                let backstop = progress.backstop();
+                progress.parks.by(Who::Keeper, || self.port.park(backstop));
                 self.poll(&[], &mut out);
                 self.post_all(&[], &mut out);
             }
@@ -464,13 +476,15 @@ impl Processes {
                     // Of several processes one may wait while another computes; and where nodes may
                     // be lost, what comes is confirmed. Asked where no other thread can be unparked
                     // any more.
-                    let several = || progress.several.load(Ordering::SeqCst);
+                    let several = || progress.parks.several.load(Ordering::SeqCst);
                     let park = || match several() || self.survives() {
-                        true => self.port.park(backstop),
-                        false => self.port.park_coarse(backstop, looks),
+                        true => progress.parks.by(Who::Service, || self.port.park(backstop)),
+                        false => progress.parks.by(Who::CoarseService, || {
+                            self.port.park_coarse(backstop, looks);
+                        }),
                     };
                     let began = self.since_made();
-                    if !progress.handover.sleep(park) {
+                    if !progress.parks.handover.sleep(park) {
                         continue;
                     }
                     if progress.is_over() {

@@ -18,7 +18,7 @@ use super::segment::Segment;
 use super::{PIECE, Shm, ShmError, ShmLink};
 use crate::parker::{Park, Parker};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
-use crate::{Loss, Mixed, Port, SendError, Tcp};
+use crate::{Loss, Mixed, Owed, Port, SendError, Tcp};
 
 /// The largest frame here: one that needs several of the small rings.
 const LARGEST: usize = 64 << 10;
@@ -444,6 +444,41 @@ fn a_thread_that_is_parked_coarsely_looks_by_itself_from_time_to_time() {
             given_up.store(true, Ordering::SeqCst);
             port.unpark();
             woke.expect("it looks");
+        });
+    }
+}
+
+/// Who sends does not see that the other is parked: its frame is found only by time.
+#[test]
+fn a_frame_whose_sender_does_not_ring_is_counted() {
+    let alone = |port: Shm| -> Box<dyn Port> { Box::new(port) };
+    let mixed = |port: Shm| -> Box<dyn Port> {
+        let far = Tcp::new(NodeId(0), vec![None, None]).expect("a port");
+        Box::new(Mixed::new(port, far, vec![true; 2]))
+    };
+    let both: [fn(Shm) -> Box<dyn Port>; 2] = [alone, mixed];
+    for of in both {
+        let (port, peer) = two(0);
+        let port = of(port);
+        port.owe(Owed {
+            is_owed: Box::new(|| false),
+            within: Duration::from_millis(2),
+        });
+        let link = peer.links[0].as_ref().expect("a link");
+        let flag = link.outgoing().reader_parked();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while port.lost_doorbells() == 0 {
+                    port.park(Duration::from_millis(50));
+                    port.poll(&mut |_, _| ());
+                }
+            });
+            while port.lost_doorbells() == 0 {
+                if flag.swap(0, Ordering::SeqCst) != 0 {
+                    let _full = peer.send_with(NodeId(0), &[b"unseen"], Notify::Now);
+                }
+                std::thread::yield_now();
+            }
         });
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use dhole_net::{Layer, Local};
-use dhole_node::Machine;
+use dhole_node::{Machine, Woken};
 
 use super::super::frame::{HEADER, Kind};
 use super::*;
@@ -74,6 +74,48 @@ fn waiting(how: Waiting, processes: usize) -> (Processes, Local) {
     let machine = machine.neighbours(processes);
     machine.waits(how);
     (machine, other)
+}
+
+/// Loses what is to end a park.
+struct Deaf(Local);
+
+impl Layer for Deaf {
+    type Inner = Local;
+
+    fn inner(&self) -> &Local {
+        &self.0
+    }
+
+    fn unpark(&self) {}
+}
+
+#[test]
+fn a_wake_whose_doorbell_is_lost_is_counted() {
+    for is_deaf in [false, true] {
+        let mut ports = Local::cluster(2).unwrap();
+        let port = ports.swap_remove(0);
+        let port: Box<dyn Port> = match is_deaf {
+            true => Box::new(Deaf(port)),
+            false => Box::new(port),
+        };
+        let machine = Processes::new(port, 0).unwrap();
+        let machine = match is_deaf {
+            true => machine.owing(Duration::from_millis(20)),
+            false => machine,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !machine.progress.parks.handover.is_resting() {
+                    std::thread::yield_now();
+                }
+                machine.wake_worker(machine.node());
+            });
+            let time = Duration::from_secs(10);
+            assert_eq!(machine.wait(machine.node(), time), Woken::ByWake);
+        });
+        let lost = machine.lost_doorbells(machine.node());
+        assert_eq!(lost, u64::from(is_deaf));
+    }
 }
 
 /// What is done with a port beside sending and taking.
