@@ -8,7 +8,7 @@
 //! | `lost N HOW` | node `N` is lost |
 //! | `failed HOW` | it fails by itself, and not because another node has failed |
 //! | `exits CODE` | its program ends the run with this exit code, on all nodes |
-//! | `over` | its run has ended well |
+//! | `over NS` | its run has ended well, at this time of the monotonic clock |
 //! | `goes on` | its program begins another run, after one that has ended, or a failure |
 //! | `survives` | the run that its program begins goes on if other nodes are lost |
 //!
@@ -19,19 +19,30 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_model::unpoisoned::lock;
+use rustix::fs::{FileType, fstat};
+use rustix::time::{ClockId, clock_gettime};
 
 /// A longer line is none of the launcher's.
 const LONGEST_LINE_BYTES: usize = 64;
 /// Bytes of the words with which a loss or a failure is told.
 const MOST_HOW_BYTES: usize = 400;
 
+/// The time that a reader of the standard output has to read what was printed, in looks.
+const LOOKS: u32 = 1_000;
+/// The time between two of them.
+const LOOKS_EVERY: Duration = Duration::from_millis(1);
+
 /// This process's end of the line.
 #[derive(Debug)]
 pub struct Launcher {
     socket: UnixStream,
+    /// A peer is lost.
+    has_lost: AtomicBool,
     /// What has come of a line.
     line: Mutex<Vec<u8>>,
 }
@@ -42,8 +53,12 @@ impl Launcher {
         rustix::net::sockopt::socket_type(&descriptor)?;
         let socket = UnixStream::from(descriptor);
         socket.set_nonblocking(true)?;
-        let line = Mutex::default();
-        Ok(Launcher { socket, line })
+        let (line, has_lost) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Launcher {
+            socket,
+            has_lost,
+            line,
+        })
     }
 
     /// This process begins to join.
@@ -58,6 +73,7 @@ impl Launcher {
 
     /// A peer is lost.
     pub fn lost(&self, peer: NodeId, how: &str) {
+        self.has_lost.store(true, Ordering::Relaxed);
         self.say(&format!("lost {} {}\n", peer.0, one_line(how)));
     }
 
@@ -73,9 +89,16 @@ impl Launcher {
         self.say(&format!("exits {code}\n"));
     }
 
-    /// The run of this process has ended well.
+    /// The run of this process has ended well. Where a peer is lost, the launcher is to tell what is
+    /// printed from here on, which may be the result, from what was printed before: that is read
+    /// first.
     pub fn over(&self) {
-        self.say("over\n");
+        if self.has_lost.load(Ordering::Relaxed) {
+            await_readers_of_stdout();
+        }
+        let now = clock_gettime(ClockId::Monotonic);
+        let ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        self.say(&format!("over {ns}\n"));
     }
 
     /// The program of this process begins another run, after a failure or an end that was told.
@@ -121,6 +144,24 @@ impl Launcher {
                 Err(_) => return Err(Gone),
             }
         }
+    }
+}
+
+/// Waits until what this process has printed is read, if its standard output is a pipe, for about a
+/// second at most.
+fn await_readers_of_stdout() {
+    let stdout = std::io::stdout();
+    let _ = stdout.lock().flush();
+    let is_pipe = |mode| FileType::from_raw_mode(mode) == FileType::Fifo;
+    if !fstat(&stdout).is_ok_and(|stat| is_pipe(stat.st_mode)) {
+        return;
+    }
+    let is_read = || rustix::io::ioctl_fionread(&stdout).is_ok_and(|unread| unread == 0);
+    for _ in 0..LOOKS {
+        if is_read() {
+            return;
+        }
+        std::thread::sleep(LOOKS_EVERY);
     }
 }
 

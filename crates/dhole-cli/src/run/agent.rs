@@ -219,7 +219,12 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 alone = true;
             }
             Some(Event::Silent) => silent = true,
-            Some(Event::Agent { .. } | Event::Unwritten | Event::Printed(_)) => {}
+            Some(
+                Event::Agent { .. }
+                | Event::Unwritten
+                | Event::Printed { .. }
+                | Event::Stopped { .. },
+            ) => {}
             None => node.kill(),
         }
     }

@@ -20,8 +20,8 @@ pub struct Gathering {
     ended: Vec<(u16, bool)>,
     /// The first node that each node has lost, in the order of the reports.
     lost: Vec<Lost>,
-    /// The nodes whose run has ended well, and that have not begun another.
-    over: BTreeSet<u16>,
+    /// The nodes whose run has ended well, and that have not begun another, and when it ended.
+    over: BTreeMap<u16, u64>,
     /// The nodes whose run goes on if others are lost.
     survives: BTreeSet<u16>,
     /// At most one failure of each node, in the order of the reports.
@@ -106,8 +106,8 @@ impl Gathering {
             Word::Survives => {
                 self.survives.insert(node);
             }
-            Word::Over => {
-                self.over.insert(node);
+            Word::Over { at_ns } => {
+                self.over.insert(node, at_ns);
             }
         }
         Vec::new()
@@ -193,7 +193,12 @@ impl Gathering {
 
     /// Whether the run of this node is over.
     pub fn is_over(&self, node: u16) -> bool {
-        self.over.contains(&node)
+        self.over.contains_key(&node)
+    }
+
+    /// When the run of this node was over, in nanoseconds of its machine's monotonic clock.
+    pub fn over_at_ns(&self, node: u16) -> Option<u64> {
+        self.over.get(&node).copied()
     }
 
     /// Whether the run that this node began goes on if it is lost.
@@ -286,8 +291,9 @@ mod tests {
     #[test]
     fn a_run_is_over_until_the_next_one_begins() {
         let mut nodes = Gathering::default();
-        nodes.said(1, Word::Over);
+        nodes.said(1, Word::Over { at_ns: 7 });
         assert_eq!([0, 1].map(|node| nodes.is_over(node)), [false, true]);
+        assert_eq!(nodes.over_at_ns(1), Some(7));
         nodes.said(1, Word::GoesOn);
         assert!(!nodes.is_over(1));
     }

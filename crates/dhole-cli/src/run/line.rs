@@ -43,7 +43,10 @@ pub enum Word {
         code: u8,
     },
     /// Its run has ended well.
-    Over,
+    Over {
+        /// When, in nanoseconds of the monotonic clock of its machine.
+        at_ns: u64,
+    },
     /// Its program begins another run, after one that has ended, or a failure that it reported.
     GoesOn,
     /// The run that its program begins goes on if other nodes are lost.
@@ -62,7 +65,7 @@ impl fmt::Display for Word {
             Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
             Word::Failed { how } => write!(f, "failed {how}"),
             Word::Exits { code } => write!(f, "exits {code}"),
-            Word::Over => f.write_str("over"),
+            Word::Over { at_ns } => write!(f, "over {at_ns}"),
             Word::GoesOn => f.write_str("goes on"),
             Word::Survives => f.write_str("survives"),
         }
@@ -74,7 +77,6 @@ impl Word {
     pub fn parse(line: &str) -> Option<Word> {
         match line.trim_end_matches('\n') {
             "joined" => Some(Word::Joined),
-            "over" => Some(Word::Over),
             "goes on" => Some(Word::GoesOn),
             "survives" => Some(Word::Survives),
             line => {
@@ -83,6 +85,10 @@ impl Word {
                     "meets" => {
                         let process = rest.parse().ok()?;
                         Some(Word::Meets { process })
+                    }
+                    "over" => {
+                        let at_ns = rest.parse().ok()?;
+                        Some(Word::Over { at_ns })
                     }
                     "exits" => {
                         let code = rest.parse().ok()?;

@@ -40,7 +40,19 @@ pub enum Event {
     /// For an agent: a node on another machine has ended, and will never join.
     Elsewhere(u16),
     /// A node has written to its standard output, which has been passed on to its end.
-    Printed(u16),
+    Printed {
+        /// Which.
+        node: u16,
+        /// When its last bytes were there, in nanoseconds of the monotonic clock.
+        last_ns: u64,
+    },
+    /// A node was stopped by a signal, or goes on.
+    Stopped {
+        /// Which.
+        node: u16,
+        /// Whether it is.
+        is_stopped: bool,
+    },
     /// One of a node's two streams has been passed on to its end.
     Silent,
     /// This command cannot write a node's output.
@@ -132,8 +144,9 @@ impl Process {
         };
         let watched = Arc::clone(child);
         runtime_thread::spawn("dhole-watch", move || {
-            let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while waitid(WaitId::Pid(group), exited).is_err_and(|e| e == rustix::io::Errno::INTR) {}
+            await_end(group, |is_stopped| {
+                let _ = tell.send(Event::Stopped { node, is_stopped });
+            });
             let mut child = locked(&watched);
             // It has ended, but its number is still its own: what it has left behind is found by
             // it.
@@ -208,6 +221,30 @@ impl Process {
         if child.is_some() {
             // It may have ended in this moment, and not been taken yet.
             let _ = kill_process_group(self.group, signal);
+        }
+    }
+}
+
+/// Waits until a process has ended, and says each time that it is stopped or goes on. Its end is
+/// left to be read.
+fn await_end(process: Pid, stops: impl Fn(bool)) {
+    use WaitIdOptions as Of;
+    let taken = |what: Of| {
+        let _ = waitid(WaitId::Pid(process), what | Of::NOHANG);
+    };
+    let any = Of::EXITED | Of::STOPPED | Of::CONTINUED | Of::NOWAIT;
+    loop {
+        match waitid(WaitId::Pid(process), any) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(Some(status)) if status.stopped() => {
+                taken(Of::STOPPED);
+                stops(true);
+            }
+            Ok(Some(status)) if status.continued() => {
+                taken(Of::CONTINUED);
+                stops(false);
+            }
+            _ => return,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::process::{ChildStderr, ChildStdout};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The most bytes of a line that is kept. A longer one is passed on in parts.
 const LONGEST_LINE_BYTES: usize = 64 << 10;
@@ -21,16 +22,22 @@ pub trait Source: Read {
     fn comes(&self, within: Duration) -> bool;
 }
 
-/// A source that notes whether anything has come.
+/// A source that notes when the last bytes were read from it.
 pub struct Noting<'a> {
     pub source: &'a mut dyn Source,
-    pub has_any: bool,
+    /// When that read began, in nanoseconds of the monotonic clock: they were there then.
+    pub last_ns: Option<u64>,
 }
 
 impl Read for Noting<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !self.source.comes(REST_WITHIN * 100) {}
+        let now = clock_gettime(ClockId::Monotonic);
         let count = self.source.read(buffer)?;
-        self.has_any |= count > 0;
+        if count > 0 {
+            let ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+            self.last_ns = Some(ns);
+        }
         Ok(count)
     }
 }

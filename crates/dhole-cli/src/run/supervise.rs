@@ -62,7 +62,8 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         ended: Vec::new(),
         gathering: Gathering::default(),
         answered: BTreeSet::new(),
-        printed: BTreeSet::new(),
+        printed: BTreeMap::new(),
+        stopped: BTreeSet::new(),
         silent: BTreeSet::new(),
         signalled: None,
         loss: LossNotice::None,
@@ -148,8 +149,11 @@ pub struct Cluster<'a> {
     pub gathering: Gathering,
     /// Nodes whose agents have answered.
     pub answered: BTreeSet<u16>,
-    /// Nodes that have written to their standard output.
-    pub printed: BTreeSet<u16>,
+    /// Nodes that have written to their standard output, and when their last bytes were there, in
+    /// nanoseconds of the monotonic clock.
+    pub printed: BTreeMap<u16, u64>,
+    /// Nodes that were stopped by a signal, and have not gone on.
+    pub stopped: BTreeSet<u16>,
     /// Nodes that had to be killed, for they did not end when they were asked to.
     pub silent: BTreeSet<u16>,
     /// The signal that ends the run.
@@ -393,11 +397,11 @@ impl Cluster<'_> {
         runtime_thread::spawn("dhole-output", move || {
             let mut stdout = Noting {
                 source: &mut stdout,
-                has_any: false,
+                last_ns: None,
             };
             let passed = pass_on(&mut stdout, &mut io::stdout(), &out);
-            if stdout.has_any {
-                let _ = tell.send(Event::Printed(node));
+            if let Some(last_ns) = stdout.last_ns {
+                let _ = tell.send(Event::Printed { node, last_ns });
             }
             told(tell, "output", passed);
         })?;
@@ -506,11 +510,28 @@ impl Cluster<'_> {
             }
             Event::Agent { node, .. } => drop(self.answered.insert(node)),
             Event::Elsewhere(_) => {}
-            Event::Printed(node) => drop(self.printed.insert(node)),
+            Event::Printed { node, last_ns } => drop(self.printed.insert(node, last_ns)),
+            Event::Stopped { node, is_stopped } => self.tell_of_stop(node, is_stopped),
             Event::Silent => self.streams -= 1,
             Event::Unwritten | Event::Alone => self.begin_to_end(SIGPIPE),
             Event::Signal(SIGQUIT) => self.ask_all(),
             Event::Signal(signal) => self.begin_to_end(signal),
+        }
+    }
+
+    /// Names a node that was stopped before it has joined: the others wait for it, and know no more.
+    fn tell_of_stop(&mut self, node: u16, is_stopped: bool) {
+        if !is_stopped {
+            self.stopped.remove(&node);
+            return;
+        }
+        self.stopped.insert(node);
+        if !self.gathering.has_joined(node) || self.gathering.is_joining(node) {
+            let name = self.name(node);
+            complain(format_args!(
+                "{name} was stopped by a signal before it had joined the others, which wait for it: \
+                 SIGCONT lets it go on"
+            ));
         }
     }
 

@@ -46,6 +46,13 @@ impl Cluster<'_> {
             self.blame(*node, end);
             return end.code;
         }
+        if let (Some(stopped), Some((_, first))) = (self.stopped_early(), self.failures().next()) {
+            let name = self.name(stopped);
+            complain(format_args!(
+                "{name} was stopped by a signal before it had joined the others, and did not go on"
+            ));
+            return first.code;
+        }
         if let (Some(failed), Some((_, first))) = (failed, self.failures().next()) {
             return self.blame_by_its_word(failed, first);
         }
@@ -76,18 +83,24 @@ impl Cluster<'_> {
     }
 
     /// The exit code where node 0 is lost, and the node that prints the results in its place has
-    /// printed nothing.
+    /// printed nothing since its run was over.
     fn nobody_printed(&self) -> Option<u8> {
         let (_, end) = self.failures().find(|(node, _)| *node == 0)?;
         let well = self.ended.iter().filter(|(_, end)| end.is_success());
         let first = well.map(|(node, _)| *node).min()?;
-        if self.printed.contains(&first) {
-            return None;
-        }
+        // On another machine the clock is another.
+        let is_here = self.places[usize::from(first)].is_none();
+        let over_ns = self.gathering.over_at_ns(first).filter(|_| is_here);
+        let last_ns = self.printed.get(&first).copied();
+        let since = match (last_ns, over_ns) {
+            (Some(last), Some(over)) if last < over => " since the run was over",
+            (Some(_), _) => return None,
+            (None, _) => "",
+        };
         let (lost, first) = (self.name(0), self.name(first));
         complain(format_args!(
             "{lost} was lost, and {first}, which prints the results in its place, has printed \
-             nothing: the program prints only where node 0 runs (Report::is_first)"
+             nothing{since}: the program prints them only where node 0 runs (Report::is_first)"
         ));
         Some(end.code)
     }
@@ -159,6 +172,13 @@ impl Cluster<'_> {
             },
         }
         end.code
+    }
+
+    /// A node that was stopped before it had joined the others, and did not go on.
+    fn stopped_early(&self) -> Option<u16> {
+        let nodes = &self.gathering;
+        let is_early = |node: &u16| !nodes.has_joined(*node) || nodes.is_joining(*node);
+        self.stopped.iter().copied().find(is_early)
     }
 
     /// A node that did not go on while `first` waited for it to join, and had to be killed.

@@ -341,10 +341,41 @@ fn a_node_that_is_stopped_while_it_joins_is_named_and_not_who_waits_for_it() {
                       fi; exec $MEMBER";
         let words = ["-n", "3", "--grace-ms", "1000"];
         let (last, code) = verdict(&run(&words, script, &variables));
-        let expected = format!("dhole: node {stopped} began to join the others and kept silent");
-        assert!(last.starts_with(&expected), "{last}");
+        let expected = format!(
+            "dhole: node {stopped} was stopped by a signal before it had joined the others, and \
+             did not go on"
+        );
+        assert_eq!(last, expected);
         assert_ne!(code, 0);
     }
+}
+
+#[test]
+fn a_node_that_is_stopped_before_it_joins_is_named_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = folder.path().join("number");
+    let variables = [
+        ("DHOLE_JOIN_MS", "60000"),
+        ("NUMBER", number.to_str().unwrap()),
+    ];
+    let script = "if [ $DHOLE_NODE = 1 ]; then echo $$ > $NUMBER; kill -STOP $$; fi; exec $MEMBER";
+    let mut command = command(&["-n", "2"], script, &variables);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = told.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("dhole: ")));
+    let expected = "dhole: node 1 was stopped by a signal before it had joined the others, which \
+                    wait for it: SIGCONT lets it go on";
+    assert_eq!(told.unwrap().unwrap(), expected);
+    let number = std::fs::read_to_string(number).unwrap();
+    let goes_on = ["-CONT", number.trim()];
+    assert!(
+        Command::new("kill")
+            .args(goes_on)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -23,6 +23,8 @@ const ENDS_BADLY: &str = "DHOLE_TEST_ENDS_BADLY";
 const DIES: &str = "DHOLE_TEST_DIES";
 /// In the environment: the program says that its run survives, and the command line does not.
 const BY_PROGRAM: &str = "DHOLE_TEST_BY_PROGRAM";
+/// In the environment: when its run is over, node 0 alone prints what came of it.
+const NODE_0_PRINTS: &str = "DHOLE_TEST_NODE_0_PRINTS";
 
 type Lines = Vec<(u16, u32)>;
 
@@ -71,6 +73,7 @@ fn member() {
     };
     match config.run(program) {
         Ok(_) if env::var(ENDS_BADLY).is_ok_and(|node| node == me) => process::abort(),
+        Ok(_) if env::var(NODE_0_PRINTS).is_ok() && me != "0" => process::exit(0),
         Ok(run) => {
             let words = run
                 .value
@@ -286,6 +289,27 @@ fn and_one_whose_result_nobody_prints_is_an_error() {
         let words = "dhole: node 0 was lost, and node 1, which prints the results in its place, \
                      has printed nothing";
         assert_eq!(errors.contains(words), victim == "0", "{errors}");
+    }
+}
+
+/// What the others print while the run is on is no result.
+#[test]
+fn and_one_whose_nodes_print_before_it_is_over_and_not_after_is_an_error() {
+    for (victim, lines, code) in [(0, 1, 137), (0, 150, 137), (0, LINES - 1, 137), (1, 150, 0)] {
+        let mut alive = true;
+        let said = run_with("shm", &[(NODE_0_PRINTS, "")], |said| {
+            if alive && said.wrote.get(&victim).is_some_and(|wrote| *wrote >= lines) {
+                alive = false;
+                said.signal(victim, Signal::KILL);
+            }
+        });
+        let printed = said.wrote.get(&1).is_some_and(|wrote| *wrote > 0);
+        assert!(printed, "{said:#?}");
+        assert_eq!(said.code, Some(code), "{victim} at {lines}: {said:#?}");
+        let words = "dhole: node 0 was lost, and node 1, which prints the results in its place, \
+                     has printed nothing since the run was over";
+        let is_said = said.errors.iter().any(|line| line.starts_with(words));
+        assert_eq!(is_said, victim == 0, "{said:#?}");
     }
 }
 
