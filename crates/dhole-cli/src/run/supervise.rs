@@ -7,13 +7,14 @@ use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use dhole::Defaults;
 use dhole_space::runtime_thread;
+use rustix::fs::{Access, access};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -688,16 +689,30 @@ fn settings() -> BTreeMap<String, String> {
     set.flatten().collect()
 }
 
-/// Looks for the program once. So one error reports that it is missing, and not one of each node.
+/// Looks for the program once. So one error reports that it is missing or cannot run, and not one of
+/// each node.
 fn find(program: &OsStr) -> Result<(), RunError> {
-    let missing = || RunError::NoSuchProgram {
-        program: program.to_string_lossy().into_owned(),
+    let name = || program.to_string_lossy().into_owned();
+    let mut found = match program.as_bytes().contains(&b'/') {
+        true => vec![PathBuf::from(program)],
+        false => {
+            let folders = env::var_os("PATH").unwrap_or_default();
+            let folders = env::split_paths(&folders);
+            folders.map(|folder| folder.join(program)).collect()
+        }
     };
-    let found = match program.as_bytes().contains(&b'/') {
-        true => Path::new(program).exists(),
-        false => env::var_os("PATH").is_some_and(|path| {
-            env::split_paths(&path).any(|folder| folder.join(program).exists())
-        }),
-    };
-    found.then_some(()).ok_or_else(missing)
+    found.retain(|path| path.exists() && !program.is_empty());
+    let runs = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    match found.first() {
+        None => Err(RunError::NoSuchProgram { program: name() }),
+        Some(_) if found.iter().any(runs) => Ok(()),
+        Some(path) => {
+            let kind = match path.is_dir() {
+                true => io::ErrorKind::IsADirectory,
+                false => io::ErrorKind::PermissionDenied,
+            };
+            let (program, cause) = (name(), kind.into());
+            Err(RunError::NotExecutable { program, cause })
+        }
+    }
 }

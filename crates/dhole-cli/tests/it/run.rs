@@ -328,6 +328,23 @@ fn a_program_that_is_not_there_is_missed_once() {
     );
 }
 
+#[test]
+fn a_program_that_cannot_run_is_told_once() {
+    for (program, expected, says) in [
+        ("/tmp", 126, "`/tmp` cannot be run: is a directory"),
+        (
+            "/etc/passwd",
+            126,
+            "`/etc/passwd` cannot be run: permission denied",
+        ),
+        ("", 127, "there is no program ``"),
+    ] {
+        let output = dhole(&["-n", "4", "--", program]).output().unwrap();
+        assert_eq!(code(&output), expected, "{output:?}");
+        assert_eq!(lines(&output.stderr), [format!("dhole: {says}")]);
+    }
+}
+
 /// Starts nodes that print their process numbers, with a child each, and ignore what can be
 /// ignored.
 fn stubborn(words: &[&str]) -> (Child, Vec<String>) {
