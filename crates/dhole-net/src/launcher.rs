@@ -89,9 +89,8 @@ impl Launcher {
         self.say(&format!("exits {code}\n"));
     }
 
-    /// The run of this process has ended well. Where a peer is lost, the launcher is to tell what is
-    /// printed from here on, which may be the result, from what was printed before: that is read
-    /// first.
+    /// The run of this process has ended well. Where a peer is lost, what was printed before is
+    /// read first: what is printed from here on may be the result, and the launcher tells it apart.
     pub fn over(&self) {
         if self.has_lost.load(Ordering::Relaxed) {
             await_readers_of_stdout();

@@ -113,8 +113,7 @@ pub trait Port: Send + Sync {
     fn unpark(&self);
 
     /// From here on the port counts the parks that end only because their time is over, though
-    /// [`unpark`](Port::unpark) or the sender of a frame was to end them. Said again, it is what was
-    /// said last that counts.
+    /// [`unpark`](Port::unpark) or the sender of a frame was to end them. What is said last counts.
     fn owe(&self, _owed: Owed) {}
 
     /// How many parks [ended so](Port::owe).

@@ -119,8 +119,8 @@ pub trait Machine: Sync {
         Duration::from_secs(10)
     }
 
-    /// How many threads of `node` went on in this run only because the time of their sleep was over,
-    /// though another thread was to end it.
+    /// How many threads of `node` went on in this run only because the time of their sleep was
+    /// over, though another thread was to end it.
     fn lost_doorbells(&self, _node: NodeId) -> u64 {
         0
     }

@@ -520,7 +520,8 @@ impl Cluster<'_> {
         }
     }
 
-    /// Names a node that was stopped before it has joined: the others wait for it, and know no more.
+    /// Names a node that was stopped before it has joined: the others wait for it, and know no
+    /// more.
     fn tell_of_stop(&mut self, node: u16, is_stopped: bool) {
         if !is_stopped {
             self.stopped.remove(&node);
@@ -530,8 +531,8 @@ impl Cluster<'_> {
         if !self.gathering.has_joined(node) || self.gathering.is_joining(node) {
             let name = self.name(node);
             complain(format_args!(
-                "{name} was stopped by a signal before it had joined the others, which wait for it: \
-                 SIGCONT lets it go on"
+                "{name} was stopped by a signal before it had joined the others, which wait for \
+                 it: SIGCONT lets it go on"
             ));
         }
     }
@@ -689,8 +690,8 @@ fn settings() -> BTreeMap<String, String> {
     set.flatten().collect()
 }
 
-/// Looks for the program once. So one error reports that it is missing or cannot run, and not one of
-/// each node.
+/// Looks for the program once. So one error reports that it is missing or cannot run, and not one
+/// of each node.
 fn find(program: &OsStr) -> Result<(), RunError> {
     let name = || program.to_string_lossy().into_owned();
     let mut found = match program.as_bytes().contains(&b'/') {
