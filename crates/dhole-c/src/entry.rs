@@ -3,7 +3,9 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use dhole::memory::{MemorySettings, ProgramMemory, RawMemory, on_failed_access};
+use dhole::memory::{
+    MemorySettings, ProgramMemory, RawMemory, name_faults_by, name_places_by, on_failed_access,
+};
 use dhole::{Config, RunError, Worker};
 use dhole_space::runtime_thread::SignalMask;
 
@@ -67,6 +69,8 @@ fn run(arguments: Arguments, main: &(dyn Fn(*mut *mut c_char) -> c_int + Sync)) 
         memory = memory.with_alternate_stacks();
     }
     on_failed_access(|error| cannot_access(error));
+    name_faults_by(|instruction| site::of(instruction + 1));
+    name_places_by(site::in_words);
     // What the program blocks when it ends stays blocked: the rest is no code of its own.
     let signals = SignalMask::current();
     threads::without_program().apply();

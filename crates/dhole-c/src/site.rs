@@ -129,7 +129,7 @@ pub(crate) fn in_words(text: &str) -> String {
         return text.to_owned();
     };
     let mut command = Command::new("addr2line");
-    command.args(["-f", "-s", "-e"]).arg(program);
+    command.args(["-f", "-s", "-C", "-e"]).arg(program);
     // A return address is behind the call.
     command.args(found.iter().map(|(_, at)| format!("{:#x}", at - 1)));
     let Ok(said) = command.stdin(Stdio::null()).stderr(Stdio::null()).output() else {
@@ -149,9 +149,11 @@ pub(crate) fn in_words(text: &str) -> String {
             function
         };
         let line = line.split(" (").next().unwrap_or_default();
-        let place = match line.starts_with('?') {
-            true => format!("{function} ({address})"),
-            false => format!("{function}, {line} ({address})"),
+        let has_line = !line.starts_with('?') && !line.ends_with('?');
+        let place = if has_line {
+            format!("{function}, {line} ({address})")
+        } else {
+            format!("{function} ({address})")
         };
         words = words.replace(address, &place);
     }

@@ -17,6 +17,8 @@ mod place;
 mod posix;
 #[path = "cc/release.rs"]
 mod release;
+#[path = "cc/report.rs"]
+mod report;
 #[path = "cc/splash.rs"]
 mod splash;
 #[path = "cc/system.rs"]

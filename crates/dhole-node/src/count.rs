@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::measured::Measured;
 use crate::phases::PhaseClock;
-use crate::waits::Waits;
+use crate::waits::{PartWaits, Waits};
 
 /// How many bytes a message is counted with.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,8 @@ pub(crate) struct Counting {
     pub sizes: MessageSizes,
     /// What the parts count that take their messages without the node lock.
     pub parts: Arc<PartCounters>,
+    /// And where their threads waited.
+    pub part_waits: Arc<PartWaits>,
 }
 
 impl Default for Counting {
@@ -60,6 +62,7 @@ impl Default for Counting {
             measured: Measured::default(),
             sizes: MessageSizes::SENT,
             parts: Arc::default(),
+            part_waits: Arc::default(),
         }
     }
 }
@@ -127,6 +130,7 @@ impl Counting {
             }
         }
         self.parts.add_to(&mut counters);
+        self.part_waits.add_to(&mut counters.phases);
         for (member, of_member) in MemberId::all().zip(self.by_member) {
             if of_member.messages > 0 {
                 let name = member.name().to_owned();

@@ -125,8 +125,8 @@ pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;
 pub use parts::{
-    NodeParts, PartsLink, PartsMaker, PartsOutbox, PartsPlace, PartsStep, PartsWaitError,
-    PartsWaiter,
+    NodeParts, PartsLink, PartsMaker, PartsOutbox, PartsPlace, PartsStep, PartsWait,
+    PartsWaitError, PartsWaiter,
 };
 pub use process_error::ProcessError;
 pub use protocol_choice::Under;

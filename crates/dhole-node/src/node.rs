@@ -31,6 +31,7 @@ use crate::settings::Settings;
 use crate::spawn::Scheduler;
 use crate::step::{Step, must, worker_is};
 use crate::sync_error::RunEnded;
+use crate::waits::PartWaits;
 use crate::written_alone::WrittenAlone;
 
 /// A node reports no more than so many mistakes.
@@ -49,6 +50,7 @@ pub struct Node {
     pub(crate) numbers_made: AtomicU64,
     /// What the parts count that take their messages without the node lock.
     pub(crate) part_counters: Arc<PartCounters>,
+    pub(crate) part_waits: Arc<PartWaits>,
     /// The run has ended early, as the state says.
     has_ended: Arc<AtomicBool>,
     /// Whether a request has begun to wait for the worker's next call since its last one. Stored
@@ -155,6 +157,7 @@ impl Node {
             id,
             nodes,
             part_counters: Arc::clone(&state.counting.parts),
+            part_waits: Arc::clone(&state.counting.part_waits),
             has_ended,
             cluster: Arc::clone(cluster),
             monitor: Monitor::new(cluster, id, state),
@@ -218,7 +221,8 @@ impl Node {
         let (mut heap, state) = guard.split();
         state.note_reads(&mut heap);
         state.graphs.report(&mut state.counting.waits);
-        state.counting.waits.costs(self.id)
+        let own = state.counting.waits.costs(self.id);
+        LineCosts::merged([&own, &self.part_waits.costs(self.id)])
     }
 
     /// What the program should be told.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-use dhole_model::{Counters, NodeId, Work};
+use dhole_model::{CallSite, Counters, NodeId, WaitCause, Work};
 use dhole_net::{Envelope, Outbox, PayloadPool};
 use dhole_part::{NodePart, Outlet, PartCounters, PartMessage};
 use dhole_protocol::{Frame, Message, ProtocolError};
@@ -136,6 +136,10 @@ pub struct PartsOutbox<'a> {
     out: Outbox<Message>,
     /// So many of those were there before.
     before: usize,
+    /// What the thread waits for if it is not over, and where in the program: for the report.
+    pub waits_for: Option<PartsWait>,
+    /// Since when it has waited for that elsewhere, by the same clock as [`now_ns`](Self::now_ns).
+    pub since_ns: Option<u64>,
     /// Accesses of the program that faulted to read.
     pub read_faults: u64,
     /// Accesses that faulted to write.
@@ -160,6 +164,8 @@ impl<'a> PartsOutbox<'a> {
             now_ns: 0,
             patience_ns: u64::MAX,
             again_after: None,
+            waits_for: None,
+            since_ns: None,
             out,
             read_faults: 0,
             write_faults: 0,
@@ -291,6 +297,17 @@ pub trait PartsLink: Sync {
     /// The program on this node ends the run with an exit code: whoever started its process hears
     /// it.
     fn exits(&self, code: u8);
+}
+
+/// A wait of a thread of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct PartsWait {
+    /// To which phase it belongs, and what is said of it.
+    pub cause: WaitCause,
+    /// What is waited for, in words; empty for pages.
+    pub what: &'static str,
+    /// Where in the program, if that is to be told.
+    pub site: Option<CallSite>,
 }
 
 /// What a thread that is not its node's worker is woken by.

@@ -14,9 +14,10 @@ use crate::ended::Ended;
 use crate::machine::{Machine, Receivers, Woken};
 use crate::node::Node;
 use crate::parts::{
-    NodeParts, PartsLink, PartsOutbox, PartsStep, PartsWaitError, PartsWaiter, Sender,
+    NodeParts, PartsLink, PartsOutbox, PartsStep, PartsWait, PartsWaitError, PartsWaiter, Sender,
 };
 use crate::sync_error::RunEnded;
+use crate::waits::Awaited;
 
 /// A node, and what it has beside its objects.
 pub(crate) struct Router<'a> {
@@ -176,6 +177,16 @@ enum Stepped {
     EndsWait,
 }
 
+/// What the steps of a thread have said.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// It has faulted, to read and to write.
+    faulted: [bool; 2],
+    /// What it has waited for, and since when, if that was before.
+    waits_for: Option<PartsWait>,
+    since_ns: Option<u64>,
+}
+
 /// How the threads of a node wait for its parts.
 pub(crate) struct NodeLink<'a> {
     pub node: &'a Node,
@@ -207,15 +218,17 @@ impl NodeLink<'_> {
         &self,
         step: &mut dyn FnMut(&mut PartsOutbox<'_>) -> PartsStep,
         is_worker: bool,
-        faulted: &mut [bool; 2],
+        seen: &mut Seen,
     ) -> Stepped {
         let id = self.node.id;
         let mut sent = PartsOutbox::new(sender(self.node, self.machine), Outbox::default());
         sent.now_ns = self.machine.now(id);
         sent.patience_ns = self.patience.as_nanos() as u64;
         let done = step(&mut sent);
-        faulted[0] |= sent.read_faults > 0;
-        faulted[1] |= sent.write_faults > 0;
+        seen.faulted[0] |= sent.read_faults > 0;
+        seen.faulted[1] |= sent.write_faults > 0;
+        seen.waits_for = sent.waits_for.or(seen.waits_for);
+        seen.since_ns = sent.since_ns.or(seen.since_ns);
         let again = sent.again_after.unwrap_or(self.patience);
         let stepped = match done {
             PartsStep::Waits => Stepped::Waits(again.min(self.patience)),
@@ -246,15 +259,20 @@ impl NodeLink<'_> {
     }
 
     /// Counts for how long a thread was here, and for what.
-    fn counts(&self, began_ns: u64, [reads, writes]: [bool; 2]) {
+    fn counts(&self, began_ns: u64, seen: Seen, is_worker: bool) {
+        let began_ns = seen.since_ns.unwrap_or(began_ns);
         let took_ns = self.machine.now(self.node.id).saturating_sub(began_ns);
         let counters = &self.node.part_counters;
-        let counted = match (reads, writes) {
-            (_, true) => &counters.write_ns,
-            (true, false) => &counters.read_ns,
-            (false, false) => &counters.call_ns,
+        let counted = match seen.faulted {
+            [_, true] => &counters.write_ns,
+            [true, false] => &counters.read_ns,
+            [false, false] => &counters.call_ns,
         };
         counted.add(took_ns);
+        if let Some(PartsWait { cause, what, site }) = seen.waits_for {
+            let awaited = Awaited::operation(cause, what);
+            self.node.part_waits.add(awaited, site, took_ns, is_worker);
+        }
     }
 
     fn goes_on(
@@ -263,14 +281,14 @@ impl NodeLink<'_> {
     ) -> Result<(), PartsWaitError> {
         let id = self.node.id;
         let began_ns = self.machine.now(id);
-        let (mut faulted, mut woken) = ([false; 2], Woken::ByWake);
+        let (mut seen, mut woken) = (Seen::default(), Woken::ByWake);
         loop {
-            let stepped = self.take_step(step, true, &mut faulted);
+            let stepped = self.take_step(step, true, &mut seen);
             let Stepped::Waits(at_most) = stepped else {
                 if (stepped, woken) == (Stepped::Over, Woken::ByTime) {
                     self.found_late(is_woken(self.machine, self.receivers, id));
                 }
-                self.counts(began_ns, faulted);
+                self.counts(began_ns, seen, true);
                 return Ok(());
             };
             if let Some(ended) = self.ended() {
@@ -307,16 +325,16 @@ impl PartsLink for NodeLink<'_> {
             return Err(PartsWaitError::InCall);
         }
         let began_ns = self.machine.now(self.node.id);
-        let (mut faulted, mut waited, mut late) = ([false; 2], false, None);
+        let (mut saw, mut waited, mut late) = (Seen::default(), false, None);
         loop {
             let seen = waiter.woken();
-            let stepped = self.take_step(step, false, &mut faulted);
+            let stepped = self.take_step(step, false, &mut saw);
             let Stepped::Waits(at_most) = stepped else {
                 if let (Stepped::Over, Some(before)) = (stepped, late) {
                     self.found_late(waiter.sleep(before, self.machine.owed_for()));
                 }
-                if waited || faulted != [false; 2] {
-                    self.counts(began_ns, faulted);
+                if waited || saw.faulted != [false; 2] || saw.since_ns.is_some() {
+                    self.counts(began_ns, saw, false);
                 }
                 return Ok(());
             };

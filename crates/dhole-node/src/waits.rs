@@ -3,9 +3,12 @@
 
 use std::any::TypeId;
 use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_heap::{ArrayMiss, Miss, ReferenceForm, TypeInfo, TypeRef};
-use dhole_model::{CallSite, LineCost, LineCosts, NodeId, Oid, Phase, Uneven, WaitCause, WaitCost};
+use dhole_model::{
+    CallSite, LineCost, LineCosts, NodeId, Oid, Phase, PhaseTimes, Uneven, WaitCause, WaitCost,
+};
 use dhole_protocol::Event;
 use rustc_hash::FxHashMap;
 
@@ -245,6 +248,16 @@ impl Waits {
         self.costs_at(site, awaited, cost, allocated_at);
     }
 
+    /// A thread has waited for so long in raw memory, or for another thread.
+    pub fn waited(&mut self, awaited: Awaited, site: CallSite, waited_ns: u64) {
+        let cost = WaitCost {
+            waits: 1,
+            waited_ns,
+            ..WaitCost::default()
+        };
+        self.costs_at(site, awaited, cost, |_| None);
+    }
+
     /// The worker comes to where all nodes come, and was busy for so long before.
     pub fn arrives(&mut self, awaited: Awaited, site: CallSite, busy_ns: u64) {
         if let Some(line) = self.costs_at(site, awaited, WaitCost::default(), |_| None) {
@@ -338,6 +351,47 @@ impl Waits {
             lines: lines.collect(),
             left_out: left_out.map(|(cause, cost)| (*cause, *cost)).collect(),
         }])
+    }
+}
+
+/// The waits of a node's threads in raw memory, and for each other, counted without the node lock.
+#[derive(Default)]
+pub(crate) struct PartWaits(Mutex<PartWaited>);
+
+#[derive(Default)]
+struct PartWaited {
+    waits: Waits,
+    /// Those of the worker.
+    times: PhaseTimes,
+}
+
+impl PartWaits {
+    fn lock(&self) -> MutexGuard<'_, PartWaited> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread has waited for so long, the worker or one beside it.
+    pub fn add(&self, awaited: Awaited, site: Option<CallSite>, ns: u64, is_worker: bool) {
+        let mut all = self.lock();
+        if is_worker {
+            *all.times.of_mut(awaited.phase()) += ns;
+        }
+        if let Some(site) = site {
+            all.waits.waited(awaited, site, ns);
+        }
+    }
+
+    /// Adds the phases of the worker.
+    pub fn add_to(&self, times: &mut PhaseTimes) {
+        let own = self.lock().times;
+        for phase in [Phase::Miss, Phase::Lock, Phase::Barrier, Phase::Operation] {
+            *times.of_mut(phase) += own.of(phase);
+        }
+    }
+
+    /// What the lines cost on this node.
+    pub fn costs(&self, node: NodeId) -> LineCosts {
+        self.lock().waits.costs(node)
     }
 }
 

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use dhole_model::CallSite;
 use dhole_space::exception_table;
 use dhole_space::runtime_thread::SignalMask;
 use dhole_space::signal::{self, SignalHandler};
@@ -345,6 +346,21 @@ static TOLD: OnceLock<fn(&MemoryAccessError)> = OnceLock::new();
 /// program's own access alone. Whether it is the first one that asks for this.
 pub fn on_failed_access(told: fn(&MemoryAccessError)) -> bool {
     TOLD.set(told).is_ok()
+}
+
+/// What names an instruction that faults.
+static NAMED: OnceLock<fn(usize) -> CallSite> = OnceLock::new();
+
+/// Has reports name the instructions of the program that wait for pages, by a place for each. The
+/// function runs in a handler of a signal, as that of [`on_failed_access`]. Whether it is the first
+/// one that asks for this.
+pub fn name_faults_by(names: fn(usize) -> CallSite) -> bool {
+    NAMED.set(names).is_ok()
+}
+
+/// The place of an instruction that faults, for a report.
+pub(crate) fn site_of(instruction: usize) -> Option<CallSite> {
+    NAMED.get().map(|names| names(instruction))
 }
 
 /// There is no way back into the program from within a load.

@@ -4,8 +4,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use dhole_node::{PartsOutbox, PartsStep};
-use dhole_protocol::memory::sync::{ThreadAttempt, ThreadRefusal, ThreadSync};
+use dhole_model::WaitCause;
+use dhole_node::{PartsOutbox, PartsStep, PartsWait};
+use dhole_protocol::memory::sync::{ThreadAttempt, ThreadId, ThreadRefusal, ThreadSync};
 
 use crate::context::{Body, MemoryWaitError};
 use crate::domain_locks::RunLocks;
@@ -113,6 +114,7 @@ impl Here {
                     // It may have ended the wait.
                     result = machine.result(thread);
                 }
+                fx.out.waits_for = waits_for_threads(machine, thread);
                 result
             });
             if result.is_none() {
@@ -160,6 +162,18 @@ impl Here {
 /// The first step of a thread that may wait.
 pub(crate) type Begin<'a> =
     &'a mut dyn FnMut(&mut ThreadSync, &mut ThreadEffects<'_, '_>) -> Attempt;
+
+/// What a thread waits for, as a report tells it. Waits for a whole thread are told by no line: the
+/// program has nothing else to do meanwhile.
+pub(crate) fn waits_for_threads(machine: &ThreadSync, thread: ThreadId) -> Option<PartsWait> {
+    let (cause, what, site) = machine.waits_for(thread)?;
+    let is_told = cause != WaitCause::Operation;
+    Some(PartsWait {
+        cause,
+        what,
+        site: is_told.then_some(site),
+    })
+}
 
 /// What a thread that waits does after a step, once it has waited for so long; how soon again.
 type Then<'a> =

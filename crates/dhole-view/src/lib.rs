@@ -76,7 +76,7 @@ mod waiters;
 pub use access_error::{MemoryAccessError, MemoryAccessFailure};
 pub use attempt::TryAccess;
 pub use coarse::HeldRows;
-pub use fault::{CANNOT_ACCESS, on_failed_access};
+pub use fault::{CANNOT_ACCESS, name_faults_by, on_failed_access};
 pub use held::hold;
 pub use number::{AtomicF32, AtomicF64, SharedNumber};
 pub use program::{ProgramMemory, RawMemory};

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use dhole_model::CallSite;
-use dhole_node::PartsStep;
+use dhole_node::{PartsOutbox, PartsStep};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::domain_locks::RunLocks;
-use crate::here::{Here, Waiting};
+use crate::here::{Here, Waiting, waits_for_threads};
 use crate::interrupts;
 use crate::thread_error::ThreadError;
 use crate::waiters::WaitsFor;
@@ -53,13 +53,30 @@ pub(crate) fn lock(
 fn wait(here: &Here, locks: &RunLocks, key: u64, site: CallSite) -> Result<(), ThreadError> {
     let thread = here.body.thread;
     let _waiting = Waiting::begin();
+    let mut began_ns = None;
+    looks(here, &mut |out| began_ns = Some(out.now_ns))?;
     here.tell(|machine, _| machine.wait_for_shared(thread, key, site))?;
     let waited = wait_until_taken(here, locks, key);
+    looks(here, &mut |out| {
+        out.waits_for = waits_for_threads(&here.memory().sync.machine(), thread);
+        out.since_ns = began_ns;
+    })?;
     here.memory().sync.machine().end_wait_for_shared(thread);
     if waited.is_err() {
         locks.leave(key);
     }
     waited
+}
+
+/// Takes a step that does not wait.
+fn looks(here: &Here, step: &mut dyn FnMut(&mut PartsOutbox<'_>)) -> Result<(), ThreadError> {
+    let waits_for = WaitsFor::Thread(here.body.thread);
+    here.body
+        .wait(&here.memory().waiters, waits_for, &mut |out| {
+            step(out);
+            PartsStep::Over
+        })?;
+    Ok(())
 }
 
 fn wait_until_taken(here: &Here, locks: &RunLocks, key: u64) -> Result<(), ThreadError> {

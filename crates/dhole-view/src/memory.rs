@@ -17,10 +17,10 @@ use std::fmt::Write as _;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, WaitCause};
 use dhole_node::{
     Error, MemoryConsistency, MemoryLayout, MemoryManagers, NodeParts, PartsLink, PartsMaker,
-    PartsOutbox, PartsPlace, PartsStep,
+    PartsOutbox, PartsPlace, PartsStep, PartsWait,
 };
 use dhole_part::{Live, NodePart as _, PartEffects as _};
 use dhole_protocol::ProtocolError;
@@ -497,8 +497,19 @@ impl Memory {
         waits_for: WaitsFor,
         step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> PartsStep,
     ) -> Result<(), MemoryWaitError> {
+        self.steps_of(waits_for, None, step)
+    }
+
+    /// As [`steps`](Memory::steps), of an access that a report tells.
+    fn steps_of(
+        &self,
+        waits_for: WaitsFor,
+        told: Option<PartsWait>,
+        step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> PartsStep,
+    ) -> Result<(), MemoryWaitError> {
         let mut refused = None;
         context::wait(self.threads(), waits_for, &mut |out| {
+            out.waits_for = told;
             let mut effects = self.effects(&[], out);
             let inside = &mut *self.lock();
             let next = step(inside, &mut effects);
@@ -698,7 +709,12 @@ impl Faults for Memory {
         };
         let mut access = Access::new(address, operation, instruction);
         let page = waits_for(address);
-        let waited = self.steps(page, &mut |inside, effects| {
+        let told = PartsWait {
+            cause: WaitCause::Object,
+            what: "",
+            site: fault::site_of(instruction),
+        };
+        let waited = self.steps_of(page, Some(told), &mut |inside, effects| {
             self.step(&mut access, inside, effects)
         });
         let cause = match waited.map(|()| access.faulted) {

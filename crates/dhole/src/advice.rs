@@ -23,6 +23,15 @@ impl Report {
         let came = Beside(&line.cost);
         let rounds = Counted(waits, "round", "s");
         let of_each = of_each(line);
+        if is_of_threads(line) {
+            let cure = match line.cause {
+                WaitCause::Lock if kind.contains("lock") => {
+                    "hold it for less, or take one for each part of the data"
+                }
+                _ => "let what it waits for come earlier, or give this thread more to do before",
+            };
+            return format!("{of_each} for {kind}{at}: {cure}");
+        }
         match line.cause {
             WaitCause::Object if waits == 0 => format!("{}{at}", Reads(&line.cost, &kind)),
             WaitCause::Object if line.type_name.is_empty() => format!(
@@ -196,6 +205,9 @@ impl Report {
 /// more to do`. Where nodes lacked a processor, that they were longer busy says no more.
 pub(crate) fn why(line: &LineCost, shared: bool) -> String {
     let (cost, kind, waits) = (line.cost, kind(line), of_each(line));
+    if is_of_threads(line) {
+        return format!("{waits} for {kind}");
+    }
     match line.cause {
         WaitCause::Object if cost.one_sided_ns > cost.waited_ns => Reads(&cost, &kind).to_string(),
         WaitCause::Object if kind.is_empty() => format!("{waits} for pages"),
@@ -276,6 +288,11 @@ fn kind(line: &LineCost) -> String {
         Phase::Operation => line.type_name.clone(),
         _ => short(&line.type_name),
     }
+}
+
+/// Whether threads waited for each other, in raw memory. The engine says in words for what.
+fn is_of_threads(line: &LineCost) -> bool {
+    line.type_name.ends_with(" of threads")
 }
 
 /// Whether an operation is one of a `JobQueue`.

@@ -431,6 +431,8 @@ fn write_report(report: &Report, form: ReportForm) -> Result<(), RunError> {
         ReportForm::Text => report.lines().to_string(),
         ReportForm::Json => report.json() + "\n",
     };
+    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    let text = crate::memory::with_names(text);
     let written = std::io::stderr().write_all(text.as_bytes());
     written.map_err(|cause| RunError::Failed {
         node: report.node,

@@ -160,10 +160,30 @@
 //! each turn, and so hears of the end of the run. A run that survives the loss of nodes has no raw
 //! memory. System calls do not fault: copy what they read or write (`EFAULT` otherwise).
 
+use std::sync::OnceLock;
+
 pub use dhole_view::{
     AtomicF32, AtomicF64, CANNOT_ACCESS, HeldRows, MemoryAccessError, MemoryAccessFailure,
     MemoryError, MemorySettings, MemoryUsage, ProgramMemory, RawMemory, SharedCell, SharedNumber,
     SharedRange, SharedRow, SharedRows, TryAccess, alloc, alloc_chunks, alloc_contiguous,
-    alloc_groups, alloc_rows, hold, on_failed_access, usage, with_consistency,
+    alloc_groups, alloc_rows, hold, name_faults_by, on_failed_access, usage, with_consistency,
 };
 pub use dhole_view::{sync, threads};
+
+/// What names the places of a program in its report.
+static NAMED: OnceLock<fn(&str) -> String> = OnceLock::new();
+
+/// Has the report that `dhole run --report` asks for written in these words: places that the
+/// program has named by addresses ([`name_faults_by`]) are found out then. Whether it is the first
+/// one that asks for this.
+pub fn name_places_by(names: fn(&str) -> String) -> bool {
+    NAMED.set(names).is_ok()
+}
+
+/// A report with the places of the program named.
+pub(crate) fn with_names(report: String) -> String {
+    match NAMED.get() {
+        Some(names) => names(&report),
+        None => report,
+    }
+}

@@ -5,44 +5,45 @@ use std::sync::OnceLock;
 
 use crate::{built, checked, command, text};
 
-/// What the report of a run on two nodes says.
-fn report(program: &Path, domains: &str) -> String {
+/// What the report of a run on two nodes says, in this form.
+fn report(program: &Path, domains: &str, form: &str) -> String {
     let mut command = command(domains, program, 2, &[]);
-    let output = checked(command.env("DHOLE_REPORT", "text").output().unwrap());
+    let output = checked(command.env("DHOLE_REPORT", form).output().unwrap());
     assert_eq!(text(&output.stdout), "1000200\n");
     text(&output.stderr)
-}
-
-/// A wait, where it is: what stands behind it in the line.
-fn place<'a>(report: &'a str, waits: &str) -> &'a str {
-    let (_, behind) = report.split_once(waits).unwrap_or_else(|| panic!("{waits}: {report}"));
-    behind.lines().next().unwrap_or_default()
 }
 
 #[test]
 fn a_report_names_lines_that_wait_for_locks_conditions_semaphores_barriers_and_pages() {
     static BUILT: OnceLock<std::path::PathBuf> = OnceLock::new();
     let program = built(&BUILT, "report", &["-pthread", "-g"]);
-    let report = report(program, "node");
-    for (waits, at) in [
-        ("for a condition of threads at ", "waits_for_turn, report.c:23 (0x"),
-        ("for a barrier of threads at ", "works, report.c:39 (0x"),
-        ("for a semaphore of threads at ", "works, report.c:36 (0x"),
+    let report = report(program, "node", "json");
+    for place in [
+        "locks, report.c:16 (0x",
+        "waits_for_turn, report.c:23 (0x",
+        "touches, report.c:29 (0x",
+        "works, report.c:36 (0x",
+        "works, report.c:39 (0x",
     ] {
-        let found = place(&report, waits);
-        assert!(found.starts_with(at), "{waits}{found}");
+        assert!(report.contains(place), "{place}: {report}");
     }
-    let pages = place(&report, " of pages at ");
-    assert!(pages.contains(", report.c:") && pages.contains(" (0x"), "{pages}");
-    // Threads of the program wait in the place of the workers: they do not compute then.
-    assert!(report.contains("lock ") && report.contains("barrier "), "{report}");
+    for waits in [
+        "a lock of threads",
+        "a condition or a semaphore of threads",
+        "a barrier of threads",
+    ] {
+        assert!(report.contains(waits), "{waits}: {report}");
+    }
 }
 
 #[test]
 fn a_report_names_functions_where_there_are_no_lines() {
     static BUILT: OnceLock<std::path::PathBuf> = OnceLock::new();
     let program = built(&BUILT, "report", &["-pthread", "--shared-stacks"]);
-    let report = report(program, "host");
-    let barrier = place(&report, "for a barrier of threads at ");
-    assert!(barrier.starts_with("works (0x"), "{barrier}");
+    let report = report(program, "host", "text");
+    let barrier = "for a barrier of threads at works (0x";
+    assert!(report.contains(barrier), "{report}");
+    // Threads of the program wait in the place of the workers, which do not compute then.
+    let waited = report.lines().find(|line| line.starts_with("waited, "));
+    assert!(waited.is_some_and(|it| it.contains("barrier ")), "{report}");
 }

@@ -40,7 +40,7 @@ mod started;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use dhole_model::{CallSite, NodeId, SortedMap};
+use dhole_model::{CallSite, NodeId, SortedMap, WaitCause};
 use dhole_part::{Effect, NodePart, PartEffects};
 use thiserror::Error;
 
@@ -295,6 +295,21 @@ impl ThreadSync {
         // Fibonacci hashing: numbers that are addresses differ in their middle.
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         NodeId::at((hash % self.nodes as u64) as usize)
+    }
+
+    /// What a thread waits for, to which phase of its node that belongs, and where.
+    pub fn waits_for(&self, thread: ThreadId) -> Option<(WaitCause, &'static str, CallSite)> {
+        let wait = self.waits.get(&thread)?;
+        let (cause, what) = match wait.on {
+            WaitsOn::Lock(_) => (WaitCause::Lock, "a lock of threads"),
+            WaitsOn::Barrier(_) => (WaitCause::Barrier, "a barrier of threads"),
+            WaitsOn::Queue { .. } | WaitsOn::Condition { .. } => {
+                (WaitCause::Lock, "a condition or a semaphore of threads")
+            }
+            WaitsOn::Semaphore(_) => (WaitCause::Lock, "a semaphore of threads"),
+            WaitsOn::Thread(_) | WaitsOn::Beginning(_) => (WaitCause::Operation, "a thread"),
+        };
+        Some((cause, what, wait.site))
     }
 
     /// Takes the result of a wait, once it has one.
