@@ -2,7 +2,7 @@
 
 use crate::{Head, Tail, WireError, write_head};
 
-/// A value with a form in bytes. Implement it by the derive [`Wire`](derive@Wire).
+/// A value with a form in bytes. Implement it by the derive [`Wire`](derive@crate::Wire).
 pub trait Wire: Sized {
     /// The fixed part.
     type Head: Head;

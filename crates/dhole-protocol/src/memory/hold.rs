@@ -147,7 +147,7 @@ impl Millipage {
     /// A thread holds the minipage at an address no more.
     ///
     /// # Errors
-    /// What came of a message that has waited, as of [`deliver`](Millipage::deliver).
+    /// What came of a message that has waited, as of [`deliver`](dhole_part::NodePart::deliver).
     ///
     /// # Panics
     /// Unless it did.
