@@ -21,7 +21,7 @@ pub(crate) struct WrittenAlone {
 
 /// Objects that have become exclusive are looked through when there are twice as many as before,
 /// and more than these.
-const LEAST_ALONE: usize = 1024;
+const LEAST_ALONE: usize = 128;
 
 impl WrittenAlone {
     /// Somebody waits for an exclusive object that could not be withdrawn.
