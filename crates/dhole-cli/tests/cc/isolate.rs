@@ -96,7 +96,9 @@ fn a_right_program_runs_and_domains_are_refused() {
     assert_eq!(lines(&output), ["5100 12288"]);
     let said = text(&run("host").stderr);
     assert!(
-        said.contains("`isolate` needs a memory for each node"),
+        said.contains(
+            "memory_layout `isolate` (DHOLE_MEMORY, --memory) contradicts domains `host`"
+        ),
         "{said}"
     );
 }

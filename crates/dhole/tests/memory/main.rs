@@ -267,8 +267,14 @@ fn what_cannot_be_had_is_an_error_in_words() {
         assert!(words.contains("raw memory"), "{words}");
     }
     for (config, said) in [
-        (config(2).survive(true), "survives the loss"),
-        (config(2).detector(dhole::Detector::Vm), "the detector vm"),
+        (
+            config(2).survive(true),
+            "survive `on` (Config::survive) contradicts memory `raw memory` (Config::memory)",
+        ),
+        (
+            config(2).detector(dhole::Detector::Vm),
+            "detector `vm` (Config::detector) contradicts memory `raw memory`",
+        ),
     ] {
         let run = config.run(|_| Ok(())).map(|run| run.value);
         let words = run.unwrap_err().to_string();
