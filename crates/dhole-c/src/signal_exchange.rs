@@ -325,7 +325,8 @@ fn exchange(said: &mut Option<(u64, u64)>) -> bool {
             }
         }
     });
-    *said = Some(says);
+    // What is forwarded may be pending again at once: then it is to be forwarded again.
+    *said = forwarded.is_empty().then_some(says);
     for node in told {
         let _ended = threads::start(NodeId::at(node), entry::LOOK, 0).and_then(threads::join);
     }
