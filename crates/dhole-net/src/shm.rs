@@ -297,12 +297,13 @@ impl Shm {
         }
     }
 
-    /// A poll has found nothing: from time to time one looks who is gone.
+    /// A poll has found nothing: from time to time one looks who is gone. A thread that is parked
+    /// looks itself when it wakes, and would sleep on without the rings that are taken here.
     fn idles(&self) {
         let idle = self.idle.load(Ordering::Relaxed) + 1;
         self.idle.store(idle % LOOK_AFTER, Ordering::Relaxed);
         if idle >= LOOK_AFTER {
-            self.look();
+            self.parked.unless_any(|| self.look());
         }
     }
 

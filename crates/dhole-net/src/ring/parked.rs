@@ -43,6 +43,14 @@ impl ParkedThreads {
         self.say(park, -1, incoming)
     }
 
+    /// Does something unless a thread is parked; none parks meanwhile.
+    pub fn unless_any(&self, does: impl FnOnce()) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if threads.fine == 0 && threads.coarse == 0 {
+            does();
+        }
+    }
+
     /// Under the lock, so that no thread parks between the count and what is said of it.
     fn say<'a>(&self, park: Park, by: i32, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,10 +12,10 @@ use std::time::Duration;
 use dhole_model::{NodeId, Notify, SplitMix64};
 use dhole_testkit::seeds;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
 use super::segment::Segment;
-use super::{PIECE, Shm, ShmError, ShmLink};
+use super::{LOOK_AFTER, PIECE, Shm, ShmError, ShmLink};
 use crate::parker::{Park, Parker};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
 use crate::{Loss, Mixed, Owed, Port, SendError, Tcp};
@@ -480,6 +480,32 @@ fn a_frame_whose_sender_does_not_ring_is_counted() {
                 std::thread::yield_now();
             }
         });
+    }
+}
+
+/// A thread that takes what came for another that is parked leaves it the ring.
+#[test]
+fn a_thread_that_polls_in_vain_takes_no_ring_of_one_that_is_parked() {
+    let (port, peer) = two(0);
+    let link = port.links[1].as_ref().expect("a link");
+    let is_rung = || {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(&link.stream, &mut [0u8; 1], flags).is_ok_and(|(bytes, _)| bytes == 1)
+    };
+    for is_parked in [true, false] {
+        let said = port.prepare_park(Park::Fine, Duration::MAX, &mut Vec::new());
+        assert!(said.is_some());
+        assert_eq!(peer.send_with(NodeId(0), &[b"it"], Notify::Now), Ok(()));
+        assert!(is_rung());
+        if !is_parked {
+            port.parked.finish_park(Park::Fine, port.incoming());
+        }
+        let polls = (0..=2 * LOOK_AFTER).map(|_| port.poll(&mut |_, _| ()));
+        assert_eq!(polls.sum::<usize>(), 1);
+        assert_eq!(is_rung(), is_parked);
+        if is_parked {
+            port.finish_park(Park::Fine);
+        }
     }
 }
 
