@@ -139,5 +139,5 @@ fn settings_that_cannot_be_on_one_node_are_told_to_the_other() {
     let Err(RunError::Start(StartError::Apart { why, .. })) = zero else {
         panic!("{zero:?}");
     };
-    assert!(why.contains("comparing with twins"), "{why}");
+    assert!(why.contains("contradicts optimisations `twins`"), "{why}");
 }
