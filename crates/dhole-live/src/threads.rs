@@ -378,6 +378,8 @@ mod tests {
             machine.take_seat(node, Fiber::PROGRAM);
             let seat = &machine.seats[0];
             let wait = || {
+                // A thread that ends unparks the one that made it: so it ends behind the wait.
+                let is_over = AtomicBool::new(false);
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
                         while !seat.parked.load(Ordering::SeqCst) {
@@ -387,8 +389,12 @@ mod tests {
                             true => seat.woken.store(true, Ordering::SeqCst),
                             false => machine.wake(node),
                         }
+                        while !is_over.load(Ordering::SeqCst) {
+                            std::thread::yield_now();
+                        }
                     });
                     while machine.wait(node, time) == Woken::ByTime {}
+                    is_over.store(true, Ordering::SeqCst);
                 });
             };
             wait();
