@@ -285,7 +285,7 @@ pub fn start(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, Thread
 /// new thread begins it beside its program, at once.
 ///
 /// # Errors
-/// [`ThreadError`]: the node could not begin it ([`NotBegun`](ThreadRefusal::NotBegun)), say.
+/// [`ThreadError`]: the node could not begin it (`ThreadRefusal::NotBegun`), say.
 #[track_caller]
 pub fn start_and_await(node: NodeId, entry: u64, argument: u64) -> Result<ThreadId, ThreadError> {
     let (here, site) = (Here::find()?, CallSite::caller());
