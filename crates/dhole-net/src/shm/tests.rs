@@ -411,15 +411,20 @@ fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
     port.finish_park(Park::Coarse);
 }
 
+/// The port by itself.
+fn alone(port: Shm) -> Box<dyn Port> {
+    Box::new(port)
+}
+
+/// The port as that of a node whose neighbours are all on its machine.
+fn mixed(port: Shm) -> Box<dyn Port> {
+    let far = Tcp::new(NodeId(0), vec![None, None]).expect("a port");
+    Box::new(Mixed::new(port, far, vec![true; 2]))
+}
+
 #[test]
 fn a_thread_that_is_parked_coarsely_looks_by_itself_from_time_to_time() {
-    let alone = |port: Shm| -> Box<dyn Port> { Box::new(port) };
-    let mixed = |port: Shm| -> Box<dyn Port> {
-        let far = Tcp::new(NodeId(0), vec![None, None]).expect("a port");
-        Box::new(Mixed::new(port, far, vec![true; 2]))
-    };
-    let both: [fn(Shm) -> Box<dyn Port>; 2] = [alone, mixed];
-    for of in both {
+    for of in [alone as fn(Shm) -> Box<dyn Port>, mixed] {
         let (here, there) = UnixStream::pair().expect("a pair of sockets");
         let [ours, theirs] = [ShmLink::offer(here, 0), ShmLink::accept(there)].map(Result::ok);
         let port = Shm::with_largest(NodeId(0), vec![None, ours], LARGEST).expect("a port");
@@ -451,13 +456,7 @@ fn a_thread_that_is_parked_coarsely_looks_by_itself_from_time_to_time() {
 /// Who sends does not see that the other is parked: its frame is found only by time.
 #[test]
 fn a_frame_whose_sender_does_not_ring_is_counted() {
-    let alone = |port: Shm| -> Box<dyn Port> { Box::new(port) };
-    let mixed = |port: Shm| -> Box<dyn Port> {
-        let far = Tcp::new(NodeId(0), vec![None, None]).expect("a port");
-        Box::new(Mixed::new(port, far, vec![true; 2]))
-    };
-    let both: [fn(Shm) -> Box<dyn Port>; 2] = [alone, mixed];
-    for of in both {
+    for of in [alone as fn(Shm) -> Box<dyn Port>, mixed] {
         let (port, peer) = two(0);
         let port = of(port);
         port.owe(Owed {
