@@ -13,6 +13,9 @@ use super::{
 
 /// More than a node begins with.
 const IDS: usize = 10_000;
+/// A node asks for ids so often: between true processes an answer can be there before the node has
+/// begun to wait for it.
+const ASKS: usize = 32;
 
 /// The program waits for this cause, and the wake-up that messages of this kind bring to the node
 /// is found if it is lost.
@@ -116,7 +119,9 @@ fn is_found_for(cause: WaitCause) -> String {
         // Only processes ask for ids.
         WaitCause::Ids => waits_for(cause, (over_shm(), IdsReply), one, |w| {
             if w.node() == NodeId(1) {
-                w.alloc_range(IDS, |_| 0_u64);
+                for _ in 0..ASKS {
+                    w.alloc_range(IDS, |_| 0_u64);
+                }
             }
             Ok(w.barrier()?)
         }),
