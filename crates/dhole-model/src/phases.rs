@@ -68,6 +68,23 @@ pub struct PhaseTimes {
 }
 
 impl PhaseTimes {
+    /// No time at all.
+    pub const NONE: PhaseTimes = PhaseTimes {
+        whole_ns: 0,
+        miss_ns: 0,
+        one_sided_ns: 0,
+        lock_ns: 0,
+        barrier_ns: 0,
+        operation_ns: 0,
+        compared_ns: 0,
+        processor_ns: 0,
+        worker_processor_ns: 0,
+        miss_processor_ns: 0,
+        lock_processor_ns: 0,
+        barrier_processor_ns: 0,
+        operation_processor_ns: 0,
+    };
+
     /// How long the node was in a phase. It computed for what is left of the whole.
     pub fn of(&self, phase: Phase) -> u64 {
         match phase {
@@ -82,9 +99,24 @@ impl PhaseTimes {
 
     /// All phases but computing.
     fn apart_ns(&self) -> u64 {
+        self.waited_ns().saturating_add(self.one_sided_ns)
+    }
+
+    /// All phases that are waits.
+    pub fn waited_ns(&self) -> u64 {
         let waits = [self.lock_ns, self.barrier_ns, self.operation_ns];
-        let sum = waits.into_iter().fold(self.miss_ns, u64::saturating_add);
-        sum.saturating_add(self.one_sided_ns)
+        waits.into_iter().fold(self.miss_ns, u64::saturating_add)
+    }
+
+    /// The same, in which one-sided reads, whose time is an estimate, take no more than the waits
+    /// leave of the whole.
+    #[must_use]
+    pub fn within_whole(self) -> PhaseTimes {
+        let most = self.whole_ns.saturating_sub(self.waited_ns());
+        PhaseTimes {
+            one_sided_ns: self.one_sided_ns.min(most),
+            ..self
+        }
     }
 
     /// How long the worker's own thread had a processor in a phase; `None` where that is not known.

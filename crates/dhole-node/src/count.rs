@@ -119,18 +119,30 @@ impl Counting {
         of_type.installed_bytes += bytes as u64;
     }
 
+    /// A part of the program begins that is told apart: what was estimated so far stays as it is.
+    pub fn settle(&mut self) {
+        self.phases.settle();
+        self.waits.settle();
+    }
+
+    /// The processor's clock stands so, for the process of this number.
+    pub fn looks(&mut self, by: u32, now_ns: u64, processor_ns: u64) {
+        let parts = self.part_waits.times();
+        self.phases.looks(by, now_ns, processor_ns, &parts);
+    }
+
     /// The counters for a report.
     pub fn counters(&self, shared_bytes: u64) -> Counters {
         let mut counters = self.all.clone();
         counters.shared_bytes = shared_bytes;
-        counters.phases = self.phases.times(self.waits.one_sided_ns());
+        let one_sided_ns = self.waits.one_sided_ns();
+        counters.phases = self.phases.times(one_sided_ns, &self.part_waits.times());
         for (kind, of_kind) in MessageKind::ALL.into_iter().zip(self.by_kind) {
             if of_kind.messages > 0 {
                 counters.by_kind.insert(kind, of_kind);
             }
         }
         self.parts.add_to(&mut counters);
-        self.part_waits.add_to(&mut counters.phases);
         for (member, of_member) in MemberId::all().zip(self.by_member) {
             if of_member.messages > 0 {
                 let name = member.name().to_owned();

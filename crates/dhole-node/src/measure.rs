@@ -1,7 +1,7 @@
 //! The part of a program that is measured: what the papers time, and count, are the steps of their
 //! programs, without what goes before and what checks the results.
 
-use dhole_model::{CallSite, Counters, NodeId};
+use dhole_model::{CallSite, Counters, LineCosts, NodeId};
 
 use crate::machine::{Fiber, Machine};
 use crate::measured::{Measured, Part};
@@ -42,9 +42,9 @@ impl Worker<'_> {
     #[track_caller]
     pub fn begin_measuring(&mut self) -> Result<(), SyncError> {
         let site = CallSite::caller();
-        self.counting(|state, _, _| state.counting.measured = Measured::Behind(None));
+        self.counting(|state, _| state.counting.measured = Measured::Behind(None));
         self.arrive(false, site)?;
-        self.counting(|state, now, at| {
+        self.counting(|state, Now { at, costs, now }| {
             let mut began = match std::mem::take(&mut state.counting.measured) {
                 Measured::Behind(Some(began)) => began,
                 // A single node sends nothing.
@@ -55,7 +55,6 @@ impl Worker<'_> {
             began.barrier_waited_ns = now.barrier_waited_ns;
             began.computed_ns = now.computed_ns;
             began.phases = now.phases;
-            let costs = state.counting.waits.costs(state.id);
             state.counting.measured = Measured::Since(at, Box::new((*began, costs)));
         });
         Ok(())
@@ -69,12 +68,14 @@ impl Worker<'_> {
     #[track_caller]
     pub fn end_measuring(&mut self) -> Result<(), SyncError> {
         let site = CallSite::caller();
-        self.counting(|state, now, at| {
+        self.counting(|state, Now { at, costs, now }| {
             if let Measured::Since(from, began) = std::mem::take(&mut state.counting.measured) {
-                let (counters, costs) = *began;
+                let (counters, before) = *began;
+                let mut counters = now.since(&counters);
+                counters.phases = counters.phases.within_whole();
                 let part = Part {
-                    counters: now.since(&counters),
-                    costs: state.counting.waits.costs(state.id).since(&costs),
+                    counters,
+                    costs: costs.since(&before),
                     ns: [from, at.max(from)],
                 };
                 state.counting.measured = Measured::Whole(Box::new(part));
@@ -83,26 +84,40 @@ impl Worker<'_> {
         self.arrive(false, site)
     }
 
-    /// Calls `f` with how the counters stand, and the node's clock.
-    fn counting(&self, f: impl FnOnce(&mut State, &Counters, u64)) {
+    /// Calls `f` with how the counters stand. What is an estimate so far stays as it is.
+    fn counting(&self, f: impl FnOnce(&mut State, Now)) {
         let link = &self.link;
         let id: NodeId = link.node.id;
         link.machine.enter(id);
         let (computed_ns, at) = (link.machine.computed(id), link.machine.now(id));
         let processor_ns = link.machine.worker_processor(id);
+        let looked_ns = link.machine.processor(id);
         let mut guard = link.node.monitor.lock();
-        let (heap, state) = guard.split();
+        let (mut heap, state) = guard.split();
         if link.fiber == Fiber::PROGRAM {
             state.counting.phases.worker_had(processor_ns);
         }
+        if let Some(looked_ns) = looked_ns {
+            state.counting.looks(link.fiber.0, at, looked_ns);
+        }
+        state.counting.settle();
+        let costs = state.costs(&mut heap);
         let mut now = state.counters(heap.store_bytes());
         now.computed_ns = computed_ns;
         now.phases.whole_ns = at;
         now.allotted_bytes = heap.allotted_bytes();
-        f(state, &now, at);
+        f(state, Now { at, costs, now });
         drop(guard);
         link.machine.leave(id);
     }
+}
+
+/// How the counters of a node stand.
+struct Now {
+    /// The node's clock.
+    at: u64,
+    costs: LineCosts,
+    now: Counters,
 }
 
 impl Node {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use dhole_heap::{Cluster, Monitor, Presence};
+use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_part::PartCounters;
@@ -219,10 +219,7 @@ impl Node {
     pub(crate) fn costs(&self) -> LineCosts {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
-        state.note_reads(&mut heap);
-        state.graphs.report(&mut state.counting.waits);
-        let own = state.counting.waits.costs(self.id);
-        LineCosts::merged([&own, &self.part_waits.costs(self.id)])
+        state.costs(&mut heap)
     }
 
     /// What the program should be told.
@@ -231,6 +228,16 @@ impl Node {
         let state = guard.split().1;
         state.report_unseen();
         state.warnings.clone()
+    }
+}
+
+impl State {
+    /// What the lines of the program cost so far.
+    pub(crate) fn costs(&mut self, heap: &mut HeapMut<'_>) -> LineCosts {
+        self.note_reads(heap);
+        self.graphs.report(&mut self.counting.waits);
+        let own = self.counting.waits.costs(self.id);
+        LineCosts::merged([&own, &self.counting.part_waits.costs(self.id)])
     }
 }
 

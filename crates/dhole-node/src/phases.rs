@@ -53,6 +53,8 @@ struct Sampled {
     all_ns: u64,
     seen_ns: u64,
     processor_ns: u64,
+    /// The processor's time in those of before, which is settled.
+    settled_ns: u64,
 }
 
 impl Sampled {
@@ -62,7 +64,16 @@ impl Sampled {
         let by = if self.seen_ns > 0 { self } else { others };
         let ns = u128::from(self.all_ns) * u128::from(by.processor_ns);
         let ns = ns / u128::from(by.seen_ns.max(1));
-        u64::try_from(ns).unwrap_or(u64::MAX).min(self.all_ns)
+        let ns = u64::try_from(ns).unwrap_or(u64::MAX).min(self.all_ns);
+        self.settled_ns.saturating_add(ns)
+    }
+
+    /// What was estimated so far stays as it is: later looks stand for later waits alone.
+    fn settle(&mut self, others: &Sampled) {
+        *self = Sampled {
+            settled_ns: self.processor_ns(others),
+            ..Sampled::default()
+        };
     }
 }
 
@@ -158,11 +169,12 @@ impl PhaseClock {
         self.looked.is_none_or(|look| since(look) >= LEAST_LOOK_NS)
     }
 
-    /// The processor's clock stands so: how much of the time for which the worker did not wait it
-    /// had a processor. Where waiting took the processor too, that part is not known and counts for
-    /// computing: the node is not said to lack a processor that it may have had.
-    pub fn looks(&mut self, by: u32, now_ns: u64, processor_ns: u64) {
-        let waited_ns = self.waited_ns();
+    /// The processor's clock stands so, when the worker has waited so long in `parts`: how much of
+    /// the time for which it did not wait it had a processor. Where waiting took the processor too,
+    /// that part is not known and counts for computing: the node is not said to lack a processor
+    /// that it may have had.
+    pub fn looks(&mut self, by: u32, now_ns: u64, processor_ns: u64, parts: &PhaseTimes) {
+        let waited_ns = self.times.waited_ns() + parts.waited_ns();
         let look = Look {
             by,
             now_ns,
@@ -179,9 +191,15 @@ impl PhaseClock {
         self.times.processor_ns += busy.min(processor);
     }
 
-    fn waited_ns(&self) -> u64 {
-        let waits = [Phase::Miss, Phase::Lock, Phase::Barrier, Phase::Operation];
-        waits.iter().map(|phase| self.times.of(*phase)).sum()
+    /// A part of the program begins that is told apart: what was estimated so far stays as it is.
+    pub fn settle(&mut self) {
+        for of in &mut self.waited {
+            let [short, long] = of.of_each;
+            of.of_each[0].settle(&long);
+            of.of_each[1].settle(&short);
+            // The first wait of the part is looked at.
+            of.waits = 0;
+        }
     }
 
     /// The program is over on this node.
@@ -189,25 +207,26 @@ impl PhaseClock {
         self.times.whole_ns = whole_ns;
     }
 
-    /// The times so far, of which one-sided reads took about so many nanoseconds: not more than the
-    /// worker did not wait.
-    pub fn times(&self, one_sided_ns: u64) -> PhaseTimes {
-        let most = match self.times.whole_ns {
-            0 => u64::MAX, // the program is not over
-            whole => whole.saturating_sub(self.waited_ns()),
-        };
+    /// The times so far, with those that the worker waited in `parts`. One-sided reads took about
+    /// so many nanoseconds.
+    pub fn times(&self, one_sided_ns: u64, parts: &PhaseTimes) -> PhaseTimes {
         let of = |wait: Phase| {
             let [short, long] = self.waited[place(wait)].of_each;
             let ns = short.processor_ns(&long) + long.processor_ns(&short);
             ns.min(self.times.of(wait))
         };
-        PhaseTimes {
-            one_sided_ns: one_sided_ns.min(most),
+        let mut times = PhaseTimes {
+            one_sided_ns,
             miss_processor_ns: of(Phase::Miss),
             lock_processor_ns: of(Phase::Lock),
             barrier_processor_ns: of(Phase::Barrier),
             operation_processor_ns: of(Phase::Operation),
             ..self.times
+        };
+        times.add(parts);
+        match times.whole_ns {
+            0 => times, // the program is not over
+            _ => times.within_whole(),
         }
     }
 }
@@ -226,6 +245,10 @@ pub(crate) struct SampledReads {
     /// system made a page. They stand for themselves alone.
     slow: u64,
     slow_ns: u64,
+    /// The time of those of before, which is settled, and what a read took then: how many were
+    /// timed, and their time.
+    settled_ns: u64,
+    before: (u64, u64),
 }
 
 /// One read in so many is timed.
@@ -270,17 +293,37 @@ impl SampledReads {
 
     /// How long all of them took, by those that were timed; by `usual` where none was.
     pub fn ns(&self, usual: &SampledReads) -> u64 {
-        let by = if self.timed > 0 { self } else { usual };
+        let timed = |of: &SampledReads| (of.timed, of.timed_ns);
+        let known = [timed(self), timed(usual), self.before, usual.before];
+        let by = known.into_iter().find(|(timed, _)| *timed > 0);
+        let (timed, timed_ns) = by.unwrap_or((1, 0));
         let others = u128::from(self.reads - self.slow);
-        let ns = others * u128::from(by.timed_ns) / u128::from(by.timed.max(1));
-        self.slow_ns
-            .saturating_add(u64::try_from(ns).unwrap_or(u64::MAX))
+        let ns = others * u128::from(timed_ns) / u128::from(timed);
+        let ns = u64::try_from(ns).unwrap_or(u64::MAX);
+        let settled_ns = self.settled_ns.saturating_add(self.slow_ns);
+        settled_ns.saturating_add(ns)
+    }
+
+    /// What was estimated so far stays as it is: reads that are timed later stand for later ones
+    /// alone.
+    pub fn settle(&mut self, usual: &SampledReads) {
+        *self = SampledReads {
+            settled_ns: self.ns(usual),
+            before: match self.timed {
+                0 => self.before,
+                timed => (timed, self.timed_ns),
+            },
+            ..SampledReads::default()
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No waits in parts.
+    const NONE: PhaseTimes = PhaseTimes::NONE;
 
     #[test]
     fn a_phase_is_that_of_the_process_that_has_the_turn() {
@@ -295,11 +338,11 @@ mod tests {
         clock.ends(57);
         clock.ends(99);
         clock.whole(100);
-        let times = clock.times(8);
+        let times = clock.times(8, &NONE);
         assert_eq!((times.barrier_ns, times.miss_ns), (12, 2));
         assert_eq!(times.of(Phase::Computing), 100 - 12 - 2 - 8);
         assert_eq!(
-            clock.times(87).one_sided_ns,
+            clock.times(87, &NONE).one_sided_ns,
             86,
             "the sample took longer than the rest"
         );
@@ -309,20 +352,20 @@ mod tests {
     fn what_others_had_of_the_processor_is_missing_in_the_time_compared() {
         let mut clock = PhaseClock::default();
         let (one, other) = (0, 1);
-        clock.looks(one, 0, 1_000);
+        clock.looks(one, 0, 1_000, &NONE);
         assert!(!clock.may_look(99_999) && clock.may_look(100_000));
         // It waits for 40 of 100, computes for the rest, and has the processor for half of that.
         clock.waits(Phase::Lock, 0);
         clock.ends(40_000);
-        clock.looks(one, 100_000, 31_000);
-        let times = clock.times(0);
+        clock.looks(one, 100_000, 31_000, &NONE);
+        let times = clock.times(0, &NONE);
         assert_eq!((times.compared_ns, times.processor_ns), (60_000, 30_000));
         // A wait that spins takes the processor too.
-        clock.looks(one, 200_000, 500_000);
-        assert_eq!(clock.times(0).processor_ns, 130_000);
+        clock.looks(one, 200_000, 500_000, &NONE);
+        assert_eq!(clock.times(0, &NONE).processor_ns, 130_000);
         // The clock of another thread tells nothing.
-        clock.looks(other, 300_000, 7);
-        assert_eq!(clock.times(0).compared_ns, 160_000);
+        clock.looks(other, 300_000, 7, &NONE);
+        assert_eq!(clock.times(0, &NONE).compared_ns, 160_000);
     }
 
     #[test]
@@ -349,12 +392,58 @@ mod tests {
         clock.begins(Some(7));
         clock.worker_had(Some(80_000_007));
         clock.whole(200_000_000);
-        let times = clock.times(0);
+        let times = clock.times(0, &NONE);
         let [missed, met] = [100_000 * 500, 10 * 40_000 + 45];
         assert_eq!(times.processor_of(Phase::Miss), Some(missed));
         assert_eq!(times.processor_of(Phase::Barrier), Some(met));
         let computed = 80_000_000 - missed - met;
         assert_eq!(times.processor_of(Phase::Computing), Some(computed));
+    }
+
+    #[test]
+    fn a_wait_in_a_part_is_no_lack_of_a_processor() {
+        let mut clock = PhaseClock::default();
+        clock.looks(0, 0, 0, &NONE);
+        // It waits for 40 of 100 in raw memory, asleep, and has the processor otherwise.
+        let parts = PhaseTimes {
+            miss_ns: 40_000,
+            ..NONE
+        };
+        clock.looks(0, 100_000, 60_000, &parts);
+        clock.whole(100_000);
+        let times = clock.times(70_000, &parts);
+        assert_eq!((times.compared_ns, times.processor_ns), (60_000, 60_000));
+        // One-sided reads take no more than is left.
+        assert_eq!((times.miss_ns, times.one_sided_ns), (40_000, 60_000));
+    }
+
+    #[test]
+    fn what_is_settled_is_not_estimated_anew() {
+        let (usual, mut reads) = (SampledReads::default(), SampledReads::default());
+        let read = |reads: &mut SampledReads, ns| {
+            for number in 0..160 {
+                reads.add((number % 16 == 0).then_some(ns));
+            }
+        };
+        read(&mut reads, 100);
+        reads.settle(&usual);
+        let settled_ns = reads.ns(&usual);
+        reads.add(None);
+        assert_eq!((settled_ns, reads.ns(&usual)), (16_000, 16_100));
+        read(&mut reads, 900);
+        assert_eq!(reads.ns(&usual) - settled_ns, 161 * 900);
+
+        let mut clock = PhaseClock::default();
+        let wait = |clock: &mut PhaseClock, took, processor| {
+            let looks = clock.looks_at_wait(Phase::Lock, 0);
+            clock.waits(Phase::Lock, 0);
+            clock.ends(took);
+            clock.waited(Phase::Lock, took, looks.then_some(processor));
+            clock.times(0, &NONE).lock_processor_ns
+        };
+        assert_eq!(wait(&mut clock, 1_000, 1_000), 1_000);
+        clock.settle();
+        assert_eq!(wait(&mut clock, 1_000, 0), 1_000);
     }
 
     #[test]

@@ -285,6 +285,15 @@ impl Waits {
         }
     }
 
+    /// A part of the program begins that is told apart: what was estimated so far stays as it is.
+    pub fn settle(&mut self) {
+        let usual = self.one_sided;
+        let lines = self.lines.values_mut().map(|line| &mut line.one_sided);
+        lines
+            .chain([&mut self.one_sided])
+            .for_each(|reads| reads.settle(&usual));
+    }
+
     /// How long the one-sided reads of all lines took, by those that were timed.
     pub fn one_sided_ns(&self) -> u64 {
         self.one_sided.ns(&self.one_sided)
@@ -381,12 +390,9 @@ impl PartWaits {
         }
     }
 
-    /// Adds the phases of the worker.
-    pub fn add_to(&self, times: &mut PhaseTimes) {
-        let own = self.lock().times;
-        for phase in [Phase::Miss, Phase::Lock, Phase::Barrier, Phase::Operation] {
-            *times.of_mut(phase) += own.of(phase);
-        }
+    /// How long the worker waited.
+    pub fn times(&self) -> PhaseTimes {
+        self.lock().times
     }
 
     /// What the lines cost on this node.

@@ -519,19 +519,19 @@ impl<'id> Link<'id> {
         if let Some(processor_ns) = self.machine.processor(id) {
             let now_ns = self.machine.now(id);
             let mut guard = self.node.monitor.lock();
-            let phases = &mut guard.split().1.counting.phases;
-            phases.looks(self.fiber.0, now_ns, processor_ns);
-            phases.begins(self.machine.worker_processor(id));
+            let counting = &mut guard.split().1.counting;
+            counting.looks(self.fiber.0, now_ns, processor_ns);
+            counting.phases.begins(self.machine.worker_processor(id));
         }
     }
 
     /// Compares the time for which the worker did not wait with the processor's.
     pub(crate) fn looks_at_processor(&self, call: &mut MonitorCall<'_, State>, now_ns: u64) {
-        let phases = &mut call.split().1.counting.phases;
-        if phases.may_look(now_ns)
+        let counting = &mut call.split().1.counting;
+        if counting.phases.may_look(now_ns)
             && let Some(processor_ns) = self.machine.processor(self.node.id)
         {
-            phases.looks(self.fiber.0, now_ns, processor_ns);
+            counting.looks(self.fiber.0, now_ns, processor_ns);
         }
     }
 

@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
+use dhole_model::CallSite;
 use dhole_node::Worker;
 
 use crate::held;
@@ -71,6 +72,7 @@ impl<N: SharedNumber> SharedRange<N> {
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn read<R>(
         self,
         w: &mut Worker<'_>,
@@ -110,6 +112,7 @@ impl<N: SharedNumber> SharedRange<N> {
     }
 
     /// Fetches the rows, and runs `f` while they are held, with the places at which they begin.
+    #[track_caller]
     fn holding<R>(
         self,
         w: &mut Worker<'_>,
@@ -126,8 +129,9 @@ impl<N: SharedNumber> SharedRange<N> {
             // What is held is where the rows lie, whatever a reference says of their minipages.
             wanted.push(row.wanted(false));
         }
-        memory.fetch(&mut self.minipages(), false)?;
-        held::holding(memory, wanted, || f(rows, len))
+        let site = CallSite::caller();
+        memory.fetch(&mut self.minipages(), false, site)?;
+        held::holding((memory, site), wanted, || f(rows, len))
     }
 }
 

@@ -35,12 +35,14 @@ impl DomainHolds {
 
     /// Holds ranges of bytes at addresses of the protocol's, each to read it or to write it. Their
     /// pages are taken in their order, so nodes that want the same ones do not wait for each other.
+    /// `waits` is called when the thread begins to wait.
     ///
     /// # Errors
     /// [`MemoryWaitError`]: the run has ended.
     pub fn hold(
         &self,
         ranges: impl Iterator<Item = (u64, u64, bool)>,
+        waits: &mut dyn FnMut() -> Result<(), MemoryWaitError>,
     ) -> Result<HeldPages<'_>, MemoryWaitError> {
         let pages = |(address, bytes, writes): (u64, u64, bool)| {
             let all = address / MINIPAGE_PAGE..(address + bytes).div_ceil(MINIPAGE_PAGE);
@@ -55,10 +57,14 @@ impl DomainHolds {
             is_same
         });
         let mut held = HeldPages(Vec::with_capacity(wanted.len()));
+        let mut waits = Some(waits);
         for (page, writes) in wanted {
             let word = self.0.of(page * MINIPAGE_PAGE, 1).next();
             let word = word.expect("a page that is in a view");
-            wait_until(|| takes(word, writes))?;
+            if !takes(word, writes) {
+                waits.take().map_or(Ok(()), |waits| waits())?;
+                wait_until(|| takes(word, writes))?;
+            }
             held.0.push((word, writes));
         }
         Ok(held)

@@ -1,11 +1,12 @@
 //! Rows as slices, which no other node changes while a closure has them.
 
+use dhole_model::{CallSite, WaitCause};
 use dhole_node::Worker;
 use dhole_protocol::memory::{HoldRefusal, Minipage, VIEW_BITS};
 
 use crate::context::{self, MemoryWaitError};
 use crate::domain_holds::HeldPages;
-use crate::memory::Memory;
+use crate::memory::{Memory, waits_at};
 use crate::number::SharedNumber;
 use crate::shared::{MemoryError, SharedRow, Use, gone, memory};
 
@@ -53,17 +54,21 @@ struct AllHeld<'a> {
     locked: Option<HeldPages<'a>>,
 }
 
-/// Holds rows in the order of their places, which all nodes have alike, and runs `f` meanwhile.
+/// Holds rows in the order of their places, which all nodes have alike, for a call of the program,
+/// and runs `f` meanwhile.
 pub(crate) fn holding<R>(
-    memory: &Memory,
+    of: (&Memory, CallSite),
     wanted: Vec<Wanted>,
     f: impl FnOnce() -> R,
 ) -> Result<R, MemoryError> {
-    let _held = hold_all(memory, wanted)?;
+    let _held = hold_all(of, wanted)?;
     Ok(context::run_holding(f))
 }
 
-fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, MemoryError> {
+fn hold_all(
+    of @ (memory, site): (&Memory, CallSite),
+    mut wanted: Vec<Wanted>,
+) -> Result<AllHeld<'_>, MemoryError> {
     wanted.sort_by_key(Wanted::offset);
     for (place, one) in wanted.iter().enumerate() {
         let end = one.offset() + one.bytes;
@@ -91,7 +96,15 @@ fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, Mem
             place.ok_or_else(|| it.foreign())?;
         }
         let ranges = wanted.iter().map(|it| (it.address, it.bytes, it.writes));
-        held.locked = Some(holds.hold(ranges)?);
+        let mut began_ns = None;
+        let waits = &mut || {
+            began_ns = Some(memory.now_ns()?);
+            Ok(())
+        };
+        held.locked = Some(holds.hold(ranges, waits)?);
+        if let Some(began_ns) = began_ns {
+            memory.waited(waits_at(WaitCause::Object, Some(site)), began_ns)?;
+        }
         if !memory.arena.catches() {
             return Ok(held);
         }
@@ -105,7 +118,7 @@ fn hold_all(memory: &Memory, mut wanted: Vec<Wanted>) -> Result<AllHeld<'_>, Mem
             let is_held = |of: &Minipage| (of.at..end_of(*of)).contains(&at);
             let minipage = match last.filter(is_held) {
                 Some(minipage) => minipage,
-                None => hold_minipage(memory, at, &wanted[place..], &mut held.minipages)?,
+                None => hold_minipage(of, at, &wanted[place..], &mut held.minipages)?,
             };
             (at, last) = (end_of(minipage), Some(minipage));
             if at >= end {
@@ -125,14 +138,14 @@ fn end_of(minipage: Minipage) -> u64 {
 /// and is to be written, it is held to be written at once: a thread that holds it to read it does
 /// not wait for that.
 fn hold_minipage<'a>(
-    memory: &'a Memory,
+    (memory, site): (&'a Memory, CallSite),
     address: u64,
     wanted: &[Wanted],
     held: &mut Vec<Held<'a>>,
 ) -> Result<Minipage, MemoryError> {
     let (row, mut writes) = (wanted[0], wanted[0].writes);
     loop {
-        let minipage = memory.hold(address, writes)?;
+        let minipage = memory.hold(address, writes, site)?;
         let minipage = minipage.map_err(|refusal| match refusal {
             // It waits for a flush (`Memory::hold`).
             HoldRefusal::Lacks | HoldRefusal::Flushes => gone(memory, address),
@@ -164,6 +177,7 @@ impl<N: SharedNumber> SharedRow<N> {
     ///
     /// # Errors
     /// [`MemoryError`]: nothing is allocated there, or the run has ended, say.
+    #[track_caller]
     pub fn read<R>(self, w: &mut Worker<'_>, f: impl FnOnce(&[N]) -> R) -> Result<R, MemoryError> {
         hold(w, [self], [], |[row], []| f(row))
     }
@@ -173,6 +187,7 @@ impl<N: SharedNumber> SharedRow<N> {
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn write<R>(
         self,
         w: &mut Worker<'_>,
@@ -188,13 +203,14 @@ impl<N: SharedNumber> SharedRow<N> {
     ///
     /// # Errors
     /// As there. `f` does not run then.
+    #[track_caller]
     pub fn try_with<R>(
         self,
         w: &mut Worker<'_>,
         f: impl FnOnce(&[N::Atomic]) -> R,
     ) -> Result<R, MemoryError> {
         let cells = self.try_cells(w)?;
-        holding(memory(w)?, vec![self.wanted(true)], || f(cells))
+        holding((memory(w)?, CallSite::caller()), vec![self.wanted(true)], || f(cells))
     }
 
     pub(crate) fn wanted(self, writes: bool) -> Wanted {
@@ -212,6 +228,7 @@ impl<N: SharedNumber> SharedRow<N> {
 ///
 /// # Errors
 /// As there; [`MemoryError::Overlap`]: a row to write is, or meets, another one.
+#[track_caller]
 pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
     w: &mut Worker<'_>,
     reads: [SharedRow<N>; READS],
@@ -232,7 +249,7 @@ pub fn hold<N: SharedNumber, const READS: usize, const WRITES: usize, R>(
         reads.map(|row| (place(row), row)),
         writes.map(|row| (place(row), row)),
     );
-    holding(memory, wanted.collect(), || {
+    holding((memory, CallSite::caller()), wanted.collect(), || {
         // SAFETY: see `numbers`; rows to write overlap none of the others (`holding`), and `w` is
         // borrowed mutably, so no other closure of this node has one of them.
         let reads = reads.map(|(place, row)| unsafe { numbers(place, row.len()) });

@@ -168,6 +168,21 @@ fn waits_for(address: u64) -> WaitsFor {
     WaitsFor::Page(address / MINIPAGE_PAGE * MINIPAGE_PAGE)
 }
 
+/// What a step is told for which does not wait.
+const AT_ONCE: (WaitsFor, PartsWait) = (
+    WaitsFor::Page(u64::MAX),
+    waits_at(WaitCause::Operation, None),
+);
+
+/// A wait of the program for memory, as a report tells it: by a place, if that is known.
+pub(crate) const fn waits_at(cause: WaitCause, site: Option<CallSite>) -> PartsWait {
+    PartsWait {
+        cause,
+        what: "raw memory",
+        site,
+    }
+}
+
 /// How an access that faulted went.
 enum Faulted {
     /// It is made again.
@@ -479,40 +494,53 @@ impl Memory {
         &self,
         mut act: impl FnMut(&mut Millipage, &mut Effects<'_, '_>),
     ) -> Result<(), MemoryWaitError> {
-        // It does not wait.
-        let none = WaitsFor::Page(u64::MAX);
-        self.steps(none, &mut |inside, effects| {
+        self.steps(AT_ONCE, &mut |inside, effects| {
             act(&mut inside.machine, effects);
             PartsStep::Over
         })
     }
 
+    /// Notes that a thread has waited for this otherwise than by messages, since this time on the
+    /// node's clock.
+    ///
+    /// # Errors
+    /// As [`acts`](Memory::acts).
+    pub fn waited(&self, told: PartsWait, since_ns: u64) -> Result<(), MemoryWaitError> {
+        self.steps(AT_ONCE, &mut |_, effects| {
+            effects.out.waits_for = Some(told);
+            effects.out.since_ns = Some(since_ns);
+            PartsStep::Over
+        })
+    }
+
+    /// The node's clock.
+    ///
+    /// # Errors
+    /// As [`acts`](Memory::acts).
+    pub fn now_ns(&self) -> Result<u64, MemoryWaitError> {
+        let mut now_ns = 0;
+        self.acts(|_, effects| now_ns = effects.out.now_ns)?;
+        Ok(now_ns)
+    }
+
     /// Takes a step, and another one whenever what it waits for may have come, until it is over.
-    /// All that threads do with memory goes by here, so no step goes on after it was refused.
+    /// A report tells of the wait, if it is one. All that threads do with memory goes by here, so no step goes on after it was refused.
     ///
     /// # Errors
     /// [`MemoryWaitError`]: what the system or a check refuses in a step, say.
     fn steps(
         &self,
-        waits_for: WaitsFor,
-        step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> PartsStep,
-    ) -> Result<(), MemoryWaitError> {
-        self.steps_of(waits_for, None, step)
-    }
-
-    /// As [`steps`](Memory::steps), of an access that a report tells.
-    fn steps_of(
-        &self,
-        waits_for: WaitsFor,
-        told: Option<PartsWait>,
+        (waits_for, told): (WaitsFor, PartsWait),
         step: &mut dyn FnMut(&mut Inside, &mut Effects<'_, '_>) -> PartsStep,
     ) -> Result<(), MemoryWaitError> {
         let mut refused = None;
         context::wait(self.threads(), waits_for, &mut |out| {
-            out.waits_for = told;
             let mut effects = self.effects(&[], out);
             let inside = &mut *self.lock();
             let next = step(inside, &mut effects);
+            if next == PartsStep::Waits {
+                effects.out.waits_for = Some(told);
+            }
             refused = effects.host.failed.take();
             if refused.is_none() {
                 return next;
@@ -537,7 +565,8 @@ impl Memory {
     pub fn free(&self, address: u64, site: CallSite) -> Result<bool, MemoryWaitError> {
         let (mut asked, mut is_own, mut freed) = (false, false, true);
         let page = waits_for(address);
-        self.steps(page, &mut |inside, effects| {
+        let told = waits_at(WaitCause::Operation, Some(site));
+        self.steps((page, told), &mut |inside, effects| {
             let is_kept = inside.kept.iter().any(|kept| waits_for(kept.page) == page);
             let machine = &mut inside.machine;
             effects.host.site = Some(site);
@@ -709,12 +738,10 @@ impl Faults for Memory {
         };
         let mut access = Access::new(address, operation, instruction);
         let page = waits_for(address);
-        let told = PartsWait {
-            cause: WaitCause::Object,
-            what: "",
-            site: fault::site_of(instruction),
-        };
-        let waited = self.steps_of(page, Some(told), &mut |inside, effects| {
+        let told = waits_at(WaitCause::Object, fault::site_of(instruction));
+        let waited = self.steps((page, told), &mut |inside, effects| {
+            // The whole fault is a miss.
+            effects.out.waits_for = Some(told);
             self.step(&mut access, inside, effects)
         });
         let cause = match waited.map(|()| access.faulted) {
@@ -733,9 +760,7 @@ impl Faults for Memory {
     }
 
     fn stepped(&self) {
-        // It does not wait.
-        let none = WaitsFor::Page(u64::MAX);
-        let waited = self.steps(none, &mut |inside, effects| {
+        let waited = self.steps(AT_ONCE, &mut |inside, effects| {
             inside.gives_up_kept(context::own_number(), |_| true, effects);
             PartsStep::Over
         });

@@ -497,9 +497,10 @@ impl<N: SharedNumber> SharedRange<N> {
     ///
     /// # Errors
     /// [`MemoryError`]: the run has ended, say.
+    #[track_caller]
     pub fn fetch(self, w: &mut Worker<'_>) -> Result<(), MemoryError> {
         let memory = self.tested(w)?;
-        Ok(memory.fetch(&mut self.minipages(), true)?)
+        Ok(memory.fetch(&mut self.minipages(), true, CallSite::caller())?)
     }
 
     /// Asks for all rows of which this node has no copy, and does not wait. What goes beyond 1,024

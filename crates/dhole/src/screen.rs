@@ -211,18 +211,10 @@ impl Display for Screen<'_> {
 
 impl Report {
     /// What each node spent its time on: in the measured part of the program, if there is one.
-    /// Faults of raw memory are misses.
     pub fn phases(&self) -> Vec<PhaseTimes> {
         let measured = self.measured_per_node.as_ref();
         let nodes = measured.unwrap_or(&self.per_node).iter();
-        let phases = nodes.map(|node| {
-            let mut phases = node.phases;
-            // Several threads of a node may fault at once.
-            let faults_ns = node.raw_read_ns + node.raw_write_ns + node.raw_call_ns;
-            phases.miss_ns += faults_ns.min(phases.of(Phase::Computing));
-            phases
-        });
-        phases.collect()
+        nodes.map(|node| node.phases).collect()
     }
 
     /// What all nodes spent their time on together.

@@ -1,10 +1,10 @@
 //! Allocating minipages, where this node manages them or another one does.
 
-use dhole_model::CallSite;
+use dhole_model::{CallSite, WaitCause};
 use dhole_node::PartsStep;
 use dhole_protocol::memory::{MinipageRefusal, MinipageRun};
 
-use super::Memory;
+use super::{Memory, waits_at};
 use crate::context::{self, MemoryWaitError};
 use crate::sites::AllocationSite;
 use crate::waiters::WaitsFor;
@@ -69,7 +69,8 @@ impl Memory {
             return Err(MemoryWaitError::Holds);
         }
         let (mut asked, mut answer) = (None, None);
-        self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+        let told = waits_at(WaitCause::Operation, Some(site));
+        self.steps((WaitsFor::AnyPage, told), &mut |inside, effects| {
             let machine = &mut inside.machine;
             effects.host.site = Some(site);
             let asks = || machine.ask_to_allocate(shape, in_groups, effects);

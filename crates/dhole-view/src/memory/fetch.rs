@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use dhole_model::{CallSite, WaitCause};
 use dhole_node::PartsStep;
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MemoryOperation, Permission, RequestState};
 
-use super::{Effects, Inside, Memory};
+use super::{Effects, Inside, Memory, waits_at};
 use crate::context::{self, MemoryWaitError};
 use crate::waiters::WaitsFor;
 
@@ -39,6 +40,7 @@ impl Memory {
         &self,
         wanted: &mut dyn Iterator<Item = Wanted>,
         opens: bool,
+        site: CallSite,
     ) -> Result<(), MemoryWaitError> {
         if context::holds() {
             return Err(MemoryWaitError::Holds);
@@ -57,8 +59,9 @@ impl Memory {
             counted: false,
             opens,
         };
+        let told = waits_at(WaitCause::Object, Some(site));
         while round.next.is_some() {
-            self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+            self.steps((WaitsFor::AnyPage, told), &mut |inside, effects| {
                 fetch_step(&mut round, inside, effects)
             })?;
             round.asked.clear();

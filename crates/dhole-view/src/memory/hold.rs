@@ -1,13 +1,15 @@
 //! WantedHold minipages, so that what would take them away waits.
 
+use dhole_model::{CallSite, WaitCause};
 use dhole_node::PartsStep;
 use dhole_protocol::memory::{HoldRefusal, MemoryOperation, Minipage, WantedHold};
 
-use super::{Inside, Kept, Memory, waits_for};
+use super::{Inside, Kept, Memory, waits_at, waits_for};
 use crate::context::{self, MemoryWaitError};
 
 impl Memory {
-    /// Holds the minipage at an address, and waits until this node may have it.
+    /// Holds the minipage at an address, for a call of the program there, and waits until this node
+    /// may have it.
     ///
     /// # Errors
     /// [`MemoryWaitError`]; [`HoldRefusal`], where [`Lacks`](HoldRefusal::Lacks) says that nothing
@@ -16,6 +18,7 @@ impl Memory {
         &self,
         address: u64,
         writes: bool,
+        site: CallSite,
     ) -> Result<Result<Minipage, HoldRefusal>, MemoryWaitError> {
         if context::holds() {
             return Err(MemoryWaitError::Holds);
@@ -24,7 +27,8 @@ impl Memory {
         let mut holding = WantedHold::new(address, writes);
         let mut counted = false;
         let mut held = Err(HoldRefusal::Lacks);
-        self.steps(waits_for(address), &mut |inside, effects| {
+        let told = waits_at(WaitCause::Object, Some(site));
+        self.steps((waits_for(address), told), &mut |inside, effects| {
             let Inside { machine, kept, .. } = &mut *inside;
             // A thread that keeps the page until its instruction is over has asked for it.
             let is_page = |kept: &Kept| waits_for(kept.page) == waits_for(address);

@@ -1,9 +1,10 @@
 //! What goes before a release: other nodes get what this node wrote together with them.
 
+use dhole_model::WaitCause;
 use dhole_node::{MemoryConsistency, PartsStep};
 use dhole_protocol::memory::{MemoryFlush, MemoryOperation};
 
-use super::{Inside, Memory};
+use super::{Inside, Memory, waits_at};
 use crate::context::{self, MemoryWaitError};
 use crate::waiters::WaitsFor;
 
@@ -19,7 +20,8 @@ impl Memory {
         }
         let mut flush = MemoryFlush::default();
         let thread = context::own_number();
-        self.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+        let told = waits_at(WaitCause::Object, None);
+        self.steps((WaitsFor::AnyPage, told), &mut |inside, effects| {
             let Inside { machine, waits, .. } = inside;
             machine.flush(&mut flush, effects);
             if !machine.owes_flushes() {

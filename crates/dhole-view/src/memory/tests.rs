@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use dhole_live::Threads;
+use dhole_model::WaitCause;
 use dhole_node::{PartsStep, Settings, run_on};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::MemoryOperation;
 
-use super::Memory;
+use super::{Memory, waits_at};
 use crate::context::{self, MemoryWaitError};
 use crate::settings::MemorySettings;
 use crate::waiters::WaitsFor;
@@ -24,7 +25,8 @@ fn refusal() -> ProtocolError {
 /// wait, and how many waits the node lists then.
 fn waits_in_vain(memory: &Memory) -> (u32, Result<(), MemoryWaitError>, usize) {
     let (mut steps, thread) = (0, context::own_number());
-    let waited = memory.steps(WaitsFor::AnyPage, &mut |inside, effects| {
+    let waits = (WaitsFor::AnyPage, waits_at(WaitCause::Object, None));
+    let waited = memory.steps(waits, &mut |inside, effects| {
         steps += 1;
         // A wait that went on would take another step when its patience is over.
         if steps > 1 {

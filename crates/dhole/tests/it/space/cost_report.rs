@@ -329,3 +329,50 @@ fn pages_are_missed_at_lines_too() {
     let missed = report.costs.total_of("miss");
     assert_eq!(missed.misses, report.total().misses);
 }
+
+/// Waits in raw memory are a phase each, once, and what a node computes is what is left: in the
+/// part that is measured, whatever went before.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_wait_in_raw_memory_is_one_phase_of_its_span() {
+    use dhole::memory::{self, MemorySettings, sync};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    const ROUNDS: u64 = 8;
+    let config = Config::nodes(2).memory(MemorySettings::default());
+    let run = config.simulate(Settings::fixed_cost(2), |w| {
+        let rows = w.once(|w| Ok(memory::alloc_rows::<u64>(w, 2, 8)?))?;
+        let me = w.node().index();
+        let round = |w: &mut Worker<'_>| -> Result<()> {
+            w.work(100_000);
+            rows.row(0).cells(w)[0].fetch_add(1, Relaxed);
+            w.barrier()?;
+            rows.row(1).write(w, |row| row[me] += 1)?;
+            match me {
+                0 => sync::post(7, 1).map_err(dhole::Error::program)?,
+                _ => sync::acquire(7, std::panic::Location::caller().into())
+                    .map_err(dhole::Error::program)?,
+            }
+            Ok(w.barrier()?)
+        };
+        (0..ROUNDS).try_for_each(|_| round(w))?;
+        w.begin_measuring()?;
+        (0..ROUNDS).try_for_each(|_| round(w))?;
+        w.end_measuring()
+            .map_err(dhole::Error::from)
+    });
+    let report = run.expect("a run").report;
+    let measured = report.measured_per_node.as_ref().expect("it is measured");
+    for (node, phases) in measured.iter().zip(report.phases()) {
+        let sum: u64 = Phase::ALL.iter().map(|phase| phases.of(*phase)).sum();
+        assert_eq!(sum, phases.whole_ns);
+        assert!(phases.of(Phase::Miss) > 0, "{phases:?}");
+        // Calls and faults take a little.
+        let computed = node.computed_ns..node.computed_ns + node.computed_ns / 20;
+        assert!(
+            computed.contains(&phases.of(Phase::Computing)),
+            "{computed:?} {phases:?}"
+        );
+    }
+    assert!(report.phases()[1].of(Phase::Lock) > 0);
+}
