@@ -110,50 +110,82 @@ impl WaitCost {
     }
 }
 
-/// How much the nodes had to do before they came to a barrier: since the end of the one before, in
-/// all that often as they passed it.
+/// How long the nodes took before they came to a barrier: since the end of the one before, in all
+/// that often as they passed it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Uneven {
     /// The nodes that passed it.
     pub nodes: u64,
     /// The nanoseconds of all of them.
     pub busy_ns: u64,
-    /// The node that had most to do, and its nanoseconds.
+    /// Of those, the ones in which they waited for misses, locks and operations, or read one-sided.
+    pub waited_ns: u64,
+    /// The node that took longest, and its nanoseconds.
     pub most: Option<(NodeId, u64)>,
+    /// Of those, the ones in which it waited.
+    pub most_waited_ns: u64,
 }
 
 impl Uneven {
-    /// Of one node, which had so much to do.
-    pub fn of(node: NodeId, busy_ns: u64) -> Uneven {
+    /// Of one node, which took so long, and waited for a part of that.
+    pub fn of(node: NodeId, busy_ns: u64, waited_ns: u64) -> Uneven {
         Uneven {
             nodes: 1,
             busy_ns,
+            waited_ns,
             most: Some((node, busy_ns)),
+            most_waited_ns: waited_ns,
         }
     }
 
-    /// What one node had to do since it had `earlier` to do.
+    /// What one node took since it had taken `earlier`.
     fn since(&self, earlier: &Uneven) -> Uneven {
         let busy_ns = self.busy_ns.saturating_sub(earlier.busy_ns);
+        let waited_ns = self.waited_ns.saturating_sub(earlier.waited_ns);
         let node = self.most.map(|(node, _)| node);
-        node.map_or(*self, |node| Uneven::of(node, busy_ns))
+        node.map_or(*self, |node| Uneven::of(node, busy_ns, waited_ns))
     }
 
-    /// Adds what other nodes had to do. Of two that had most, the first counts.
+    /// Adds what other nodes took. Of two that took longest, the first counts.
     pub fn add(&mut self, other: &Uneven) {
         self.nodes = self.nodes.saturating_add(other.nodes);
         self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
-        let most = [self.most, other.most].into_iter().flatten();
-        self.most = most.max_by_key(|(node, ns)| (*ns, Reverse(*node)));
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+        let rank = |of: &Uneven| of.most.map(|(node, ns)| (ns, Reverse(node)));
+        if rank(other) > rank(self) {
+            (self.most, self.most_waited_ns) = (other.most, other.most_waited_ns);
+        }
     }
 
-    /// The node that had most to do, and how much more than the others had on average: 0.12 is 12%
-    /// more.
+    /// The node that took longest, and how much longer than the others on average: 0.12 is 12%
+    /// longer.
     pub fn ahead(&self) -> Option<(NodeId, f64)> {
         let (node, most_ns) = self.most?;
+        let usual = self.usual(self.busy_ns, most_ns)?;
+        (usual > 0.0).then(|| (node, most_ns as f64 / usual - 1.0))
+    }
+
+    /// Whether the node that took longest waited in most of the time that it took longer.
+    pub fn waited_longer(&self) -> bool {
+        let Some((_, most_ns)) = self.most else {
+            return false;
+        };
+        let more = |all, most| Some(most as f64 - self.usual(all, most)?);
+        let took = more(self.busy_ns, most_ns);
+        let waited = more(self.waited_ns, self.most_waited_ns);
+        took.zip(waited)
+            .is_some_and(|(took, waited)| waited > took / 2.0)
+    }
+
+    /// Whether the nodes waited for more than half of the time.
+    pub fn waited_most(&self) -> bool {
+        self.waited_ns > self.busy_ns / 2
+    }
+
+    /// What the others took on average, of what all took, and one.
+    fn usual(&self, all_ns: u64, most_ns: u64) -> Option<f64> {
         let others = self.nodes.saturating_sub(1);
-        let usual = self.busy_ns.saturating_sub(most_ns) as f64 / others as f64;
-        (others > 0 && usual > 0.0).then(|| (node, most_ns as f64 / usual - 1.0))
+        (others > 0).then(|| all_ns.saturating_sub(most_ns) as f64 / others as f64)
     }
 }
 
@@ -174,7 +206,7 @@ pub struct LineCost {
     pub allocated_at: Option<CallSite>,
     /// What that came to.
     pub cost: WaitCost,
-    /// What the nodes had to do before, where they waited for each other.
+    /// How long the nodes took before, where they waited for each other.
     pub uneven: Uneven,
 }
 

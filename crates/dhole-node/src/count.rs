@@ -131,6 +131,25 @@ impl Counting {
         self.phases.looks(by, now_ns, processor_ns, &parts);
     }
 
+    /// The worker has come to where all nodes come: how long it took since it left the last such
+    /// place, and was held up of that.
+    pub fn arrives(&mut self, now_ns: u64) -> [u64; 2] {
+        let held_up_ns = self.held_up_ns();
+        self.phases.arrives(now_ns, held_up_ns)
+    }
+
+    /// The worker leaves where all nodes come.
+    pub fn departs(&mut self, now_ns: u64) {
+        let held_up_ns = self.held_up_ns();
+        self.phases.departs(now_ns, held_up_ns);
+    }
+
+    /// How long the worker waited so far, but at barriers, or read one-sided.
+    fn held_up_ns(&self) -> u64 {
+        let parts_ns = self.part_waits.times().waited_ns();
+        self.phases.held_up_ns() + parts_ns + self.waits.one_sided_ns()
+    }
+
     /// The counters for a report.
     pub fn counters(&self, shared_bytes: u64) -> Counters {
         let mut counters = self.all.clone();

@@ -16,8 +16,9 @@ pub(crate) struct PhaseClock {
     /// Since when, by the clock of waits.
     since_ns: u64,
     times: PhaseTimes,
-    /// When the last barrier was over, by the node's clock.
-    barrier_over_ns: u64,
+    /// When the last barrier was over, by the node's clock, and how long the worker had been held up
+    /// then.
+    barrier_over: [u64; 2],
     /// The last look at the processor's clock.
     looked: Option<Look>,
     /// The clock of the worker's own thread, when the program began.
@@ -153,14 +154,23 @@ impl PhaseClock {
         }
     }
 
-    /// The worker has come to a barrier: for how long it was busy since the last one.
-    pub fn arrives(&mut self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.barrier_over_ns)
+    /// How long the worker waited so far, but at barriers.
+    pub fn held_up_ns(&self) -> u64 {
+        self.times.waited_ns() - self.times.barrier_ns
     }
 
-    /// A barrier is over.
-    pub fn departs(&mut self, now_ns: u64) {
-        self.barrier_over_ns = now_ns;
+    /// The worker has come to a barrier, and was held up for so long in all: how long it took since
+    /// the last one, and was held up.
+    pub fn arrives(&mut self, now_ns: u64, held_up_ns: u64) -> [u64; 2] {
+        let [over_ns, held_up_before_ns] = self.barrier_over;
+        let took_ns = now_ns.saturating_sub(over_ns);
+        let held_up_ns = held_up_ns.saturating_sub(held_up_before_ns);
+        [took_ns, held_up_ns.min(took_ns)]
+    }
+
+    /// A barrier is over, when the worker was held up for so long in all.
+    pub fn departs(&mut self, now_ns: u64, held_up_ns: u64) {
+        self.barrier_over = [now_ns, held_up_ns];
     }
 
     /// Whether so much time has gone by that a look at the processor's clock costs little of it.
@@ -298,6 +308,9 @@ impl SampledReads {
         let by = known.into_iter().find(|(timed, _)| *timed > 0);
         let (timed, timed_ns) = by.unwrap_or((1, 0));
         let others = u128::from(self.reads - self.slow);
+        if others == 0 {
+            return self.settled_ns.saturating_add(self.slow_ns);
+        }
         let ns = others * u128::from(timed_ns) / u128::from(timed);
         let ns = u64::try_from(ns).unwrap_or(u64::MAX);
         let settled_ns = self.settled_ns.saturating_add(self.slow_ns);
@@ -447,11 +460,11 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_knows_how_long_the_node_was_busy_before() {
+    fn a_barrier_knows_how_long_the_node_took_and_waited_before() {
         let mut clock = PhaseClock::default();
-        assert_eq!(clock.arrives(30), 30);
-        clock.departs(50);
-        assert_eq!(clock.arrives(57), 7);
+        assert_eq!(clock.arrives(30, 10), [30, 10]);
+        clock.departs(50, 10);
+        assert_eq!(clock.arrives(57, 12), [7, 2]);
     }
 
     #[test]

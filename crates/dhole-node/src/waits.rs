@@ -186,8 +186,9 @@ struct Line {
     allocated_at: Option<CallSite>,
     cost: WaitCost,
     one_sided: SampledReads,
-    /// How long the node was busy before, where all nodes come to the line.
+    /// How long the node took before, where all nodes come to the line, and waited of that.
     busy_ns: u64,
+    waited_ns: u64,
 }
 
 /// The waits of a node's workers, by line. Where several processes of the node wait at once, bytes
@@ -258,10 +259,11 @@ impl Waits {
         self.costs_at(site, awaited, cost, |_| None);
     }
 
-    /// The worker comes to where all nodes come, and was busy for so long before.
-    pub fn arrives(&mut self, awaited: Awaited, site: CallSite, busy_ns: u64) {
+    /// The worker comes to where all nodes come. It took so long before, and waited of that.
+    pub fn arrives(&mut self, awaited: Awaited, site: CallSite, [busy_ns, waited_ns]: [u64; 2]) {
         if let Some(line) = self.costs_at(site, awaited, WaitCost::default(), |_| None) {
             line.busy_ns += busy_ns;
+            line.waited_ns += waited_ns;
         }
     }
 
@@ -327,6 +329,7 @@ impl Waits {
                 cost: WaitCost::default(),
                 one_sided: SampledReads::default(),
                 busy_ns: 0,
+                waited_ns: 0,
             }),
         };
         line.cost.add(&cost);
@@ -350,7 +353,7 @@ impl Waits {
                     ..line.cost
                 },
                 uneven: match line.awaited.is_for_all() {
-                    true => Uneven::of(node, line.busy_ns),
+                    true => Uneven::of(node, line.busy_ns, line.waited_ns),
                     false => Uneven::default(),
                 },
             }

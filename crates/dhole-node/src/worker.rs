@@ -505,10 +505,10 @@ impl<'id> Link<'id> {
             last_call,
             ..
         } = call.split().1;
-        let busy_ns = counting.phases.arrives(now_ns);
-        counting.phases.departs(now_ns);
+        let took_ns = counting.arrives(now_ns);
+        counting.departs(now_ns);
         if self.node.nodes > 1 {
-            counting.waits.arrives(awaited, last_call.site(), busy_ns);
+            counting.waits.arrives(awaited, last_call.site(), took_ns);
         }
         self.looks_at_processor(call, now_ns);
     }
@@ -604,7 +604,7 @@ impl<'id> Link<'id> {
             Phase::Lock => counting.all.lock_waited_ns += waited_ns,
             Phase::Barrier => {
                 counting.all.barrier_waited_ns += waited_ns;
-                counting.phases.departs(self.machine.now(id));
+                counting.departs(self.machine.now(id));
             }
             _ => {}
         }

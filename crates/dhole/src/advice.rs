@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use dhole_model::{CallSite, LineCost, Phase, TypeCounters, WaitCause, WaitCost};
+use dhole_model::{CallSite, LineCost, NodeId, Phase, TypeCounters, WaitCause, WaitCost};
 
 use crate::Report;
 use crate::words::{Count, Counted, Took, ns, short};
@@ -11,8 +11,10 @@ use crate::words::{Count, Counted, Took, ns, short};
 const FEW_OBJECTS: u64 = 16;
 /// The same of bytes of an array.
 const FEW_BYTES: u64 = 4096;
-/// A node had more to do than the others where it had this part more.
+/// A node took longer than the others where it took this part longer.
 const UNEVEN: f64 = 0.03;
+/// From here on it is said how many times as long, and not how much longer.
+const FAR_AHEAD: f64 = 9.995;
 
 impl Report {
     /// One sentence that says what a line of the program did, how often, and how its program may
@@ -23,6 +25,10 @@ impl Report {
         let came = Beside(&line.cost);
         let rounds = Counted(waits, "round", "s");
         let of_each = of_each(line);
+        if is_raw(line) {
+            let (what, cure) = raw(line);
+            return format!("{of_each} {what}{at}: {cure}");
+        }
         if is_of_threads(line) {
             let cure = match line.cause {
                 WaitCause::Lock if kind.contains("lock") => {
@@ -68,21 +74,12 @@ impl Report {
                  or add values up with `w.all_reduce` or an object with operations"
             ),
             WaitCause::Barrier => {
-                let cure = match Evenness::of(line) {
-                    Evenness::Ahead | Evenness::FarAhead => {
-                        "divide the work evenly by what it costs, or hand it out with a `JobQueue`"
-                    }
-                    Evenness::InTurns => {
-                        "do more between two barriers, so that it evens out, or hand the work out \
-                         with a `JobQueue`"
-                    }
-                    Evenness::Even => "meet less often, with more work between",
-                };
-                let why = why_uneven(line);
+                let lateness = self.lateness(line);
+                let (why, cure) = (self.why_late(line), lateness.cure());
                 format!("{of_each} for the other nodes{at}, for {why}: {cure}")
             }
             WaitCause::Once => {
-                let why = why_once(line);
+                let why = self.why_once(line);
                 format!(
                     "{of_each} at a `once`{at}, for {why}: let each node make its own part and \
                      meet at a barrier, or do less there"
@@ -199,12 +196,99 @@ impl Report {
             )
         })
     }
+
+    /// What a line cost, and why, in short: `19 waits of 7.10 ms for the other nodes: node 1 had
+    /// 12% more to do`.
+    pub(crate) fn why(&self, line: &LineCost) -> String {
+        match line.cause {
+            WaitCause::Barrier if !is_of_threads(line) => {
+                let why = self.why_late(line);
+                format!("{} for the other nodes: {why}", of_each(line))
+            }
+            WaitCause::Once => format!("{} at a `once`: {}", of_each(line), self.why_once(line)),
+            _ => cost_of(line),
+        }
+    }
+
+    /// Why nodes waited for each other at a line. Where nodes lacked a processor, that one took
+    /// longer says no more.
+    fn lateness(&self, line: &LineCost) -> Lateness {
+        let uneven = &line.uneven;
+        let part_waited = line.cost.waited_ns as f64 / uneven.busy_ns.max(1) as f64;
+        match uneven.ahead() {
+            _ if self.shares() => Lateness::SharedProcessors,
+            Some((_, more)) if more >= UNEVEN && uneven.waited_longer() => Lateness::Waited,
+            Some((_, more)) if more >= UNEVEN => Lateness::MoreToDo,
+            Some(_) if part_waited >= UNEVEN && uneven.waited_most() => Lateness::WaitedInTurns,
+            Some(_) if part_waited >= UNEVEN => Lateness::InTurns,
+            _ => Lateness::Even,
+        }
+    }
+
+    /// The same in words.
+    fn why_late(&self, line: &LineCost) -> String {
+        let ahead = line.uneven.ahead();
+        match (self.lateness(line), ahead) {
+            (Lateness::SharedProcessors, _) => "they shared their processors".to_owned(),
+            (Lateness::MoreToDo, Some((node, more))) if more >= FAR_AHEAD => {
+                format!("{node} had {:.0} times as much to do", more + 1.0)
+            }
+            (Lateness::MoreToDo, Some((node, more))) => {
+                format!("{node} had {:.0}% more to do", 100.0 * more)
+            }
+            (Lateness::Waited, Some((node, more))) if more >= FAR_AHEAD => {
+                let times = more + 1.0;
+                format!(
+                    "{node} took {times:.0} times as long, in {}",
+                    self.held_up(Some(node))
+                )
+            }
+            (Lateness::Waited, Some((node, more))) => {
+                let longer = 100.0 * more;
+                format!(
+                    "{node} took {longer:.0}% longer, in {}",
+                    self.held_up(Some(node))
+                )
+            }
+            (Lateness::WaitedInTurns, _) => {
+                format!(
+                    "each time another node took longer, in {}",
+                    self.held_up(None)
+                )
+            }
+            (Lateness::InTurns, _) => "each time another node had more to do".to_owned(),
+            _ => "messages alone: all had as much to do".to_owned(),
+        }
+    }
+
+    /// In what a node, or all of them, waited longest before it came to barriers.
+    fn held_up(&self, node: Option<NodeId>) -> &'static str {
+        let nodes = self.phases();
+        let of = |phase| {
+            let times = nodes.iter().enumerate();
+            let own = times.filter(|(at, _)| node.is_none_or(|node| node.index() == *at));
+            own.map(|(_, times)| times.of(phase)).sum::<u64>()
+        };
+        let waits = [Phase::Miss, Phase::OneSided, Phase::Lock, Phase::Operation];
+        let longest = waits.into_iter().max_by_key(|phase| of(*phase));
+        longest.unwrap_or(Phase::Miss).name()
+    }
+
+    /// Why nodes waited at a `once`.
+    fn why_once(&self, line: &LineCost) -> String {
+        match line.uneven.ahead() {
+            Some((node, more)) if node.index() != 0 && more >= UNEVEN => self.why_late(line),
+            _ => "node 0 alone ran it".to_owned(),
+        }
+    }
 }
 
-/// What a line cost, and why, in short: `19 waits of 7.10 ms for the other nodes: node 1 had 12%
-/// more to do`. Where nodes lacked a processor, that they were longer busy says no more.
-pub(crate) fn why(line: &LineCost, shared: bool) -> String {
+/// What a line cost that is no place where all nodes meet.
+fn cost_of(line: &LineCost) -> String {
     let (cost, kind, waits) = (line.cost, kind(line), of_each(line));
+    if is_raw(line) {
+        return format!("{waits} {}", raw(line).0);
+    }
     if is_of_threads(line) {
         return format!("{waits} for {kind}");
     }
@@ -220,11 +304,7 @@ pub(crate) fn why(line: &LineCost, shared: bool) -> String {
             format!("{waits} to write `{kind}`, of which other nodes may have copies")
         }
         WaitCause::Lock => format!("{waits} for a lock that other nodes held"),
-        WaitCause::Barrier if shared => {
-            format!("{waits} for the other nodes, which shared their processors")
-        }
-        WaitCause::Barrier => format!("{waits} for the other nodes: {}", why_uneven(line)),
-        WaitCause::Once => format!("{waits} at a `once`: {}", why_once(line)),
+        WaitCause::Barrier | WaitCause::Once => format!("{waits} for the other nodes"),
         WaitCause::Ids => format!("{waits} for ids of new objects"),
         WaitCause::Guard => format!("{waits} for the guard of `{kind}`, or for its object's node"),
         WaitCause::Pending => format!("{waits} for `{kind}`, which was started before"),
@@ -235,50 +315,72 @@ pub(crate) fn why(line: &LineCost, shared: bool) -> String {
     }
 }
 
-/// How much the nodes had to do before they met.
+/// Why some nodes came to a place later than the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Evenness {
-    /// One had several times as much as the others.
-    FarAhead,
-    /// One had more.
-    Ahead,
-    /// All had as much in all, but not each time.
+enum Lateness {
+    /// They lacked a processor.
+    SharedProcessors,
+    /// One had more to do.
+    MoreToDo,
+    /// One waited longer, for objects, locks or operations.
+    Waited,
+    /// All had as much to do in all, but not each time.
     InTurns,
-    /// All had as much.
+    /// All waited as long in all, but not each time.
+    WaitedInTurns,
+    /// None did.
     Even,
 }
 
-impl Evenness {
-    fn of(line: &LineCost) -> Evenness {
-        let busy_ns = line.uneven.busy_ns.max(1) as f64;
-        match line.uneven.ahead() {
-            Some((_, more)) if more >= 9.995 => Evenness::FarAhead,
-            Some((_, more)) if more >= UNEVEN => Evenness::Ahead,
-            Some(_) if line.cost.waited_ns as f64 / busy_ns >= UNEVEN => Evenness::InTurns,
-            _ => Evenness::Even,
+impl Lateness {
+    /// What may help.
+    fn cure(self) -> &'static str {
+        match self {
+            Lateness::SharedProcessors => {
+                "give each node a processor of its own, or run fewer nodes"
+            }
+            Lateness::MoreToDo => {
+                "divide the work evenly by what it costs, or hand it out with a `JobQueue`"
+            }
+            Lateness::Waited | Lateness::WaitedInTurns => {
+                "wait less there, as is advised at those lines"
+            }
+            Lateness::InTurns => {
+                "do more between two barriers, so that it evens out, or hand the work out with a \
+                 `JobQueue`"
+            }
+            Lateness::Even => "meet less often, with more work between",
         }
     }
 }
 
-/// Why nodes waited for each other.
-fn why_uneven(line: &LineCost) -> String {
-    match (Evenness::of(line), line.uneven.ahead()) {
-        (Evenness::FarAhead, Some((node, more))) => {
-            format!("{node} had {:.0} times as much to do", more + 1.0)
-        }
-        (Evenness::Ahead, Some((node, more))) => {
-            format!("{node} had {:.0}% more to do", 100.0 * more)
-        }
-        (Evenness::InTurns, _) => "each time another node had more to do".to_owned(),
-        _ => "messages alone: all had as much to do".to_owned(),
-    }
-}
-
-/// Why nodes waited at a `once`.
-fn why_once(line: &LineCost) -> String {
-    match line.uneven.ahead() {
-        Some((node, more)) if node.index() != 0 && more >= UNEVEN => why_uneven(line),
-        _ => "node 0 alone ran it".to_owned(),
+/// What a thread waited for in raw memory, and what may help.
+fn raw(line: &LineCost) -> (&'static str, &'static str) {
+    let is_named_by_address = line.site.line == 0;
+    match line.cause {
+        WaitCause::ToWrite if is_named_by_address => (
+            "to write pages of raw memory",
+            "let each thread write pages of its own, and many numbers at once",
+        ),
+        WaitCause::ToWrite => (
+            "to write rows of raw memory that are borrowed",
+            "let the node write a row that wrote it last, or gather what is written and write it \
+             once",
+        ),
+        WaitCause::Object if is_named_by_address => (
+            "to read pages of raw memory",
+            "let the thread read them that writes them, or keep what is read apart from what others \
+             write",
+        ),
+        WaitCause::Object => (
+            "to read rows of raw memory that are borrowed",
+            "fetch in one round what is read together (`SharedRows::range`, `fetch`), or let the \
+             node read them that writes them",
+        ),
+        _ => (
+            "for raw memory to be allocated or freed",
+            "allocate and free many rows at once",
+        ),
     }
 }
 
@@ -288,6 +390,11 @@ fn kind(line: &LineCost) -> String {
         Phase::Operation => line.type_name.clone(),
         _ => short(&line.type_name),
     }
+}
+
+/// Whether a thread waited for raw memory.
+fn is_raw(line: &LineCost) -> bool {
+    line.type_name == "raw memory"
 }
 
 /// Whether threads waited for each other, in raw memory. The engine says in words for what.

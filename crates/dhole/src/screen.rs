@@ -6,7 +6,6 @@ use std::time::Duration;
 use dhole_model::{LineCosts, MessageKind, Phase, PhaseTimes};
 
 use crate::Report;
-use crate::advice::why;
 use crate::words::{Bytes, Counted, Place, Took, ns};
 
 /// Below this part of its computing a node did not have its processor for itself.
@@ -225,7 +224,7 @@ impl Report {
     }
 
     /// Whether the nodes shared their processors with others.
-    fn shares(&self) -> bool {
+    pub(crate) fn shares(&self) -> bool {
         let share = self.spent().processor_share();
         share.is_some_and(|share| share < SHARED)
     }
@@ -274,14 +273,9 @@ impl Report {
         let costs: &LineCosts = self.measured_costs.as_ref().unwrap_or(&self.costs);
         let whole: u64 = self.phases().iter().map(|node| node.whole_ns).sum();
         let worst = costs.lines.iter().max_by_key(|line| line.cost.spent_ns())?;
-        let is_much = worst.cost.spent_ns() as f64 >= LEAST_PART * whole as f64;
-        match is_much {
-            true => Some(format!(
-                "{}, {}",
-                Place(&worst.site),
-                why(worst, self.shares())
-            )),
-            false => Some("no line waited for 1% of the time".to_owned()),
+        if (worst.cost.spent_ns() as f64) < LEAST_PART * whole as f64 {
+            return Some("no line waited for 1% of the time".to_owned());
         }
+        Some(format!("{}, {}", Place(&worst.site), self.why(worst)))
     }
 }

@@ -171,6 +171,61 @@ fn work_that_is_even_in_all_but_not_each_time_is_not_to_be_divided() {
     assert!(!said.contains("divide the work evenly"), "{said}");
 }
 
+/// Where one node waits longer for objects, the work is not to be divided: under each protocol.
+#[test]
+fn a_node_that_is_late_because_of_its_misses_has_not_more_to_do() {
+    for protocol in ["lazy", "home", "directory"] {
+        let protocol: Coherence = protocol.parse().expect("dhole has it");
+        let config = Config::nodes(2).coherence(protocol);
+        let run = config.simulate(Settings::fixed_cost(2), |w| {
+            let numbers = w.once(|w| Ok(w.alloc_range(64, |_| 0_u64)))?;
+            for round in 1..10 {
+                if w.node().index() == 0 {
+                    numbers.iter().for_each(|number| *number.get_mut(w) = round);
+                }
+                w.barrier()?;
+                w.work(1_000_000);
+                if w.node().index() == 1 {
+                    assert!(numbers.iter().all(|number| number.read(w) == round));
+                }
+                w.barrier()?; // late
+            }
+            Ok(())
+        });
+        let report = run.expect("a run").report;
+        let said = advice(&report, "late");
+        let (why, cure) = ("for node 1 took ", "% longer, in misses: wait less there");
+        assert!(said.contains(why) && said.contains(cure), "{said}");
+    }
+}
+
+/// The first screen and the lines have one reason for one place.
+#[test]
+fn shared_processors_are_the_reason_at_a_line_and_on_the_screen() {
+    let mut report = simulated(2, |w| {
+        for _ in 0..4 {
+            w.work(1_000_000 * (1 + w.node().index() as u64));
+            w.barrier()?; // shared
+        }
+        Ok(())
+    });
+    let told = |report: &Report| [advice(report, "shared"), report.to_string()];
+    let reason = "node 1 had 100% more to do";
+    assert!(told(&report).iter().all(|said| said.contains(reason)));
+    for node in &mut report.per_node {
+        (node.phases.compared_ns, node.phases.processor_ns) = (1_000_000, 400_000);
+    }
+    for said in told(&report) {
+        let reason = "they shared their processors";
+        assert!(
+            said.contains(reason) && !said.contains("more to do"),
+            "{said}"
+        );
+    }
+    let said = advice(&report, "shared");
+    assert!(said.ends_with(": give each node a processor of its own, or run fewer nodes"));
+}
+
 #[test]
 fn a_once_is_what_node_0_alone_ran() {
     let report = simulated(2, |w| {
