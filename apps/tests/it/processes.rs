@@ -39,6 +39,32 @@ fn verify(program: &str, options: &[&str], most: f64) {
     }
 }
 
+/// A program over raw memory names the lines that wait for it, as those over objects do.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_report_names_the_lines_of_misses_in_raw_memory() {
+    let is = [
+        env!("CARGO_BIN_EXE_is"),
+        "--keys-log2",
+        "10",
+        "--rankings",
+        "3",
+        "--report",
+    ];
+    let output = Command::new(dhole())
+        .args(["run", "-n", "2", "--domains", "node", "--"])
+        .args(is)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    for does in ["write", "read"] {
+        let line =
+            format!(" to {does} rows of raw memory that are borrowed at apps/src/is/memory.rs:");
+        assert!(said.contains(&line), "{said}");
+    }
+}
+
 #[test]
 fn sor_on_processes_is_exact() {
     let options = ["--rows", "64", "--columns", "64", "--steps", "6"];

@@ -210,7 +210,11 @@ impl<N: SharedNumber> SharedRow<N> {
         f: impl FnOnce(&[N::Atomic]) -> R,
     ) -> Result<R, MemoryError> {
         let cells = self.try_cells(w)?;
-        holding((memory(w)?, CallSite::caller()), vec![self.wanted(true)], || f(cells))
+        holding(
+            (memory(w)?, CallSite::caller()),
+            vec![self.wanted(true)],
+            || f(cells),
+        )
     }
 
     pub(crate) fn wanted(self, writes: bool) -> Wanted {

@@ -15,6 +15,7 @@
 //! | `access_error` | why an access cannot be made |
 //! | `arena` | the memory object and its views |
 //! | `attempt` | accesses to single numbers that return an error |
+//! | `borrowed` | which line of the program borrowed an address |
 //! | `coarse` | many rows read in the order of the memory object |
 //! | `checked_access` | the instructions of those, and where to go on behind them |
 //! | `fault` | the signal handlers |
@@ -45,6 +46,7 @@
 mod access_error;
 mod arena;
 mod attempt;
+mod borrowed;
 mod checked_access;
 mod coarse;
 mod context;

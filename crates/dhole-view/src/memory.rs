@@ -34,6 +34,7 @@ use dhole_wire::Wire as _;
 use self::effects::{Effects, MemoryHost};
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
 use crate::arena::{Arena, Object, Placed};
+use crate::borrowed;
 use crate::context::{self, MemoryWaitError, NodeThreads, Runs};
 use crate::domain_holds::DomainHolds;
 use crate::domain_locks::RunLocks;
@@ -738,7 +739,12 @@ impl Faults for Memory {
         };
         let mut access = Access::new(address, operation, instruction);
         let page = waits_for(address);
-        let told = waits_at(WaitCause::Object, fault::site_of(instruction));
+        let cause = match writes {
+            true => WaitCause::ToWrite,
+            false => WaitCause::Object,
+        };
+        let site = fault::site_of(instruction).or_else(|| borrowed::line_of(place));
+        let told = waits_at(cause, site);
         let waited = self.steps((page, told), &mut |inside, effects| {
             // The whole fault is a miss.
             effects.out.waits_for = Some(told);

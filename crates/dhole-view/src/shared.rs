@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
+use std::panic::Location;
 
 use dhole_heap::Share;
 use dhole_model::CallSite;
@@ -10,6 +11,7 @@ use dhole_node::{IntoError, MemoryConsistency, Worker};
 use dhole_protocol::memory::{Accessed, MINIPAGE_PAGE, MinipageRefusal, MinipageRun, VIEW_BITS};
 
 use crate::access_error::{self, MemoryAccessError};
+use crate::borrowed;
 use crate::context::MemoryWaitError;
 use crate::memory::{Memory, NodeMemory};
 use crate::number::SharedNumber;
@@ -568,9 +570,9 @@ impl<N: SharedNumber> SharedRow<N> {
     ///
     /// # Errors
     /// [`MemoryError`]: the run has no memory, or not this.
+    #[track_caller]
     pub fn try_cells<'id>(self, w: &Worker<'id>) -> Result<&'id [N::Atomic], MemoryError> {
-        let memory = memory(w)?;
-        let cells = self.place(memory, Use::Cells)?.cast::<N::Atomic>();
+        let cells = self.as_ptr(w)?.cast::<N::Atomic>();
         // SAFETY: so many bytes of the views lie there (`place`), as long as the memory is
         // borrowed, and are aligned for the atomic, by the test in `place`. Every pattern is an
         // atomic's (`SharedNumber`), and an atomic may be changed by others.
@@ -603,8 +605,12 @@ impl<N: SharedNumber> SharedRow<N> {
     ///
     /// # Errors
     /// As [`try_cells`](SharedRow::try_cells).
+    #[track_caller]
     pub fn as_ptr(self, w: &Worker<'_>) -> Result<*mut N, MemoryError> {
-        Ok(self.place(memory(w)?, Use::Cells)?.cast())
+        let place = self.place(memory(w)?, Use::Cells)?;
+        let bytes = self.len() * size_of::<N>();
+        borrowed::note(place.addr(), bytes, Location::caller());
+        Ok(place.cast())
     }
 
     /// Where the row is in the views of the program, if it can be there.

@@ -27,7 +27,11 @@ impl Memory {
         let mut holding = WantedHold::new(address, writes);
         let mut counted = false;
         let mut held = Err(HoldRefusal::Lacks);
-        let told = waits_at(WaitCause::Object, Some(site));
+        let cause = match writes {
+            true => WaitCause::ToWrite,
+            false => WaitCause::Object,
+        };
+        let told = waits_at(cause, Some(site));
         self.steps((waits_for(address), told), &mut |inside, effects| {
             let Inside { machine, kept, .. } = &mut *inside;
             // A thread that keeps the page until its instruction is over has asked for it.

@@ -345,9 +345,10 @@ fn a_wait_in_raw_memory_is_one_phase_of_its_span() {
         let me = w.node().index();
         let round = |w: &mut Worker<'_>| -> Result<()> {
             w.work(100_000);
-            rows.row(0).cells(w)[0].fetch_add(1, Relaxed);
+            rows.row(0).cells(w)[0].fetch_add(1, Relaxed); // borrowed to write
             w.barrier()?;
-            rows.row(1).write(w, |row| row[me] += 1)?;
+            rows.row(1).write(w, |row| row[me] += 1)?; // held
+            rows.row(0).cells(w)[0].load(Relaxed); // borrowed to read
             match me {
                 0 => sync::post(7, 1).map_err(dhole::Error::program)?,
                 _ => sync::acquire(7, std::panic::Location::caller().into())
@@ -358,8 +359,7 @@ fn a_wait_in_raw_memory_is_one_phase_of_its_span() {
         (0..ROUNDS).try_for_each(|_| round(w))?;
         w.begin_measuring()?;
         (0..ROUNDS).try_for_each(|_| round(w))?;
-        w.end_measuring()
-            .map_err(dhole::Error::from)
+        w.end_measuring().map_err(dhole::Error::from)
     });
     let report = run.expect("a run").report;
     let measured = report.measured_per_node.as_ref().expect("it is measured");
@@ -375,4 +375,20 @@ fn a_wait_in_raw_memory_is_one_phase_of_its_span() {
         );
     }
     assert!(report.phases()[1].of(Phase::Lock) > 0);
+
+    // Each line that waits is named, in the whole run and where it is measured.
+    let measured = report.measured_costs.as_ref().expect("it is measured");
+    for (mark, cause, advised) in [
+        ("borrowed to write", WaitCause::ToWrite, "write it once"),
+        ("held", WaitCause::ToWrite, "write it once"),
+        ("borrowed to read", WaitCause::Object, "`SharedRows::range`"),
+    ] {
+        let line = at(&report, mark, cause);
+        let said = report.advice(&line);
+        assert!(said.contains(advised), "{said}");
+        let mut lines = measured.lines.iter();
+        let half = lines.find(|of| of.site == line.site && of.cause == cause);
+        let half = half.unwrap_or_else(|| panic!("{mark}: {measured:#?}"));
+        assert!(half.cost.waits > 0 && half.cost.waits < line.cost.waits);
+    }
 }
