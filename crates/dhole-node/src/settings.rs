@@ -26,6 +26,9 @@ const VM_PLACES_BY_TOUCH: &str =
     "vm stores objects where a node first touches them: take the detector check";
 const NOTHING_SURVIVES: &str = "what survives is written in replicated objects with operations, \
     which that has none of: set one of the two";
+const MEMBERS_ASK: &str = "its nodes ask each other by message, and read no object one-sided";
+const SURVIVORS_ASK: &str =
+    "nodes that survive losses ask each other by message, and read no object one-sided";
 const MEMORY_DIES: &str = "what raw memory holds may be on one node alone";
 const BOTH_HANDLE_FAULTS: &str = "vm handles faults of its own: take the detector check";
 const NO_COPIES_ARE_SENT: &str = "an overflow is found where copies are sent, and nodes that have \
@@ -219,10 +222,16 @@ impl Settings {
             &detection,
         );
         let optimised = said(is_set("optimisations"), "optimisations", &"of objects");
+        let one_sided = || said(is_set("one_sided") && self.one_sided, "one_sided", &"on");
+        let is_member = self.coherence.member().is_some();
+        let member = said(is_member, "coherence", &self.coherence);
         let conflicts = [
             (pages(), optimised, WHOLE_PAGES),
             (pages(), placement(first_touch), WHOLE_PAGES),
             (pages(), races(is_set("races") && looked_for), WHOLE_PAGES),
+            (pages(), one_sided(), WHOLE_PAGES),
+            (member, one_sided(), MEMBERS_ASK),
+            (survive(), one_sided(), SURVIVORS_ASK),
             (vm(), at_one_place(), VM_PLACES_BY_TOUCH),
             (survive(), at_one_place(), NOTHING_SURVIVES),
             (survive(), memory(), MEMORY_DIES),

@@ -170,6 +170,29 @@ fn twins_are_refused_where_all_races_are_to_be_found() {
     assert!(typed && refused.to_string().starts_with(words), "{refused}");
 }
 
+/// What reads nothing one-sided is not asked to.
+#[test]
+fn one_sided_reads_are_refused_where_there_are_none() {
+    let directory: Coherence = "directory".parse().expect("dhole brings it");
+    let on = || Config::nodes(2).one_sided(true);
+    for (config, other) in [
+        (on().coherence(directory), "coherence `directory`"),
+        (
+            on().coherence(Coherence::TreadMarks),
+            "coherence `treadmarks`",
+        ),
+        (on().survive(true), "survive `on`"),
+    ] {
+        let refused = config.run(|_| Ok(())).expect_err("nothing is read so");
+        let typed = matches!(refused, RunError::Config(ConfigError::Conflict { .. }));
+        let words = refused.to_string();
+        let both = words.contains("one_sided `on` (Config::one_sided)") && words.contains(other);
+        assert!(typed && both, "{words}");
+    }
+    let unset = Config::nodes(2).coherence(directory).one_sided(false);
+    unset.run(|w| Ok(w.barrier()?)).expect("it is off");
+}
+
 #[test]
 fn what_pages_have_not_is_refused_and_what_is_not_set_is_no_setting() {
     let pages = || Config::nodes(2).coherence(Coherence::TreadMarks);
