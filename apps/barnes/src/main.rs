@@ -65,7 +65,9 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
             others: Vec::new(),
         })?;
     }
-    let (start, end) = (found.energies.first(), found.energies.last());
+    let end = found.energies.last();
+    // Each is from before a step's move: of one step nothing has changed.
+    let start = found.energies.first().filter(|_| found.energies.len() > 1);
     let mut result = json!({
         "bodies": problem.bodies,
         "steps": problem.steps,
@@ -86,12 +88,13 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
     let report = report
         .alone_had(had)
         .titled(format!("galaxy of {bodies} bodies, {steps}"));
-    Ok(match start.zip(end) {
-        Some((start, end)) => {
+    Ok(match (start, end) {
+        (Some(start), Some(end)) => {
             let drift = (end.total() - start.total()) / start.total();
             report.found(format!("energy drift {:.0e}", drift.abs()))
         }
-        None => report,
+        (None, Some(end)) => report.found(format!("energy {:.4}", end.total())),
+        (_, None) => report,
     })
 }
 

@@ -24,7 +24,23 @@ pub enum BadCluster {
     /// One of processes.
     #[error("{0}")]
     Process(String),
+    /// One of another size than the options ask for.
+    #[error(
+        "--nodes {asked}: the program is started on {nodes} nodes by {by}: leave --nodes out, or \
+         start it on {asked}"
+    )]
+    Nodes {
+        /// The nodes of the options.
+        asked: u16,
+        /// The nodes that there are.
+        nodes: u16,
+        /// What has decided on them.
+        by: &'static str,
+    },
 }
+
+/// The nodes of a program that no option and no command names.
+const USUAL_NODES: u16 = 4;
 
 impl Cluster {
     /// The cluster of the options, or of the environment.
@@ -37,14 +53,17 @@ impl Cluster {
                 dhole::process().map_err(|error| BadCluster::Process(error.to_string()))?;
             let nodes = process.and_then(|process| u16::try_from(process.nodes).ok());
             return Ok(Cluster {
-                nodes: nodes.unwrap_or(common.nodes),
+                nodes: match nodes {
+                    Some(nodes) => decided(nodes, "what made its processes", common)?,
+                    None => common.nodes.unwrap_or(USUAL_NODES),
+                },
                 simulated: false,
             });
         };
         settings.check()?;
         let nodes = u16::try_from(settings.nodes).unwrap_or(u16::MAX);
         Ok(Cluster {
-            nodes,
+            nodes: decided(nodes, "`dhole sim`", common)?,
             simulated: true,
         })
     }
@@ -93,5 +112,13 @@ impl Cluster {
             config = config.detector(detector);
         }
         config
+    }
+}
+
+/// The nodes on which the command has decided, unless the options ask for others.
+fn decided(nodes: u16, by: &'static str, common: &Common) -> Result<u16, BadCluster> {
+    match common.nodes {
+        Some(asked) if asked != nodes => Err(BadCluster::Nodes { asked, nodes, by }),
+        _ => Ok(nodes),
     }
 }

@@ -15,9 +15,9 @@ pub const BAD_INPUT: u8 = 2;
 /// The options of all programs.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Nodes of the cluster
-    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = nodes())]
-    pub nodes: u16,
+    /// Nodes of the cluster [default: as `dhole run` or `dhole sim` says, or 4]
+    #[arg(short, long, value_name = "N", value_parser = nodes())]
+    pub nodes: Option<u16>,
 
     /// The seed of the initial state
     #[arg(long, default_value_t = 1)]

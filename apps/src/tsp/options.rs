@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, ArgGroup, Parser};
 
 use super::pool::MOST_CITIES;
 use super::{Instance, LowerBound, Pooled, Problem};
@@ -20,16 +20,17 @@ const MOST_BYTES: u64 = 16 << 20;
 #[command(
     name = "tsp",
     version,
-    about = "The shortest tour through all cities of a TSPLIB file"
+    about = "The shortest tour through all cities of a TSPLIB file",
+    group(ArgGroup::new("tour").args(["input", "cities"]).required(true))
 )]
 pub struct Options {
     /// The file, of at most 16 MiB and 1,000 cities: EXPLICIT, EUC_2D or 3D, MAN_2D or 3D, MAX_2D
     /// or 3D, CEIL_2D, GEO or ATT. Some 20 cities are solved in seconds, with --bound one-tree 30
-    #[arg(long, value_name = "FILE", required_unless_present = "cities")]
+    #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
 
     /// Cities at random places, instead of a file
-    #[arg(long, value_name = "N", conflicts_with = "input",
+    #[arg(long, value_name = "N",
         value_parser = RangedU64ValueParser::<u32>::new().range(2..=1000))]
     pub cities: Option<u32>,
 

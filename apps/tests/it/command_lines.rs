@@ -96,7 +96,8 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
             "--share memory",
             "--record split: not over raw memory",
         ),
-        (TSP, "--nodes 1", "--input <FILE>"),
+        (TSP, "--nodes 1", "--input <FILE>|--cities <N>"),
+        (TSP, "--input a --cities 9", "--cities <N>"),
         (
             TSP,
             "--cities 33 --share memory",
@@ -307,8 +308,12 @@ fn without_json_a_screen_is_printed_and_with_counters_the_table() {
     let screen = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = screen.lines().collect();
     assert_eq!(lines[0], "galaxy of 100 bodies, 1 step, 2 nodes (threads)");
-    let found = "  result    equal to the sequential program's; energy drift ";
+    // A single step has no energy before it and behind it.
+    let found = "  result    equal to the sequential program's; energy -0.";
     assert!(lines[1].starts_with(found), "{screen}");
+    let two = run(barnes_program(), "--bodies 100 --steps 2 --nodes 2");
+    let two = String::from_utf8(two.stdout).unwrap();
+    assert!(two.contains("  result    energy drift "), "{two}");
     for (name, said) in [
         ("time", "; sequential "),
         ("a node", "computed "),

@@ -39,6 +39,34 @@ fn verify(program: &str, options: &[&str], most: f64) {
     }
 }
 
+/// The command has decided on the nodes. Options that ask for others are refused, not passed over.
+#[test]
+fn another_number_of_nodes_than_there_are_is_refused() {
+    let size = ["--rows", "16", "--columns", "16", "--steps", "1"];
+    for (command, nodes, code) in [
+        (&["run", "-n", "2"][..], "4", 2),
+        (&["run", "-n", "2"], "2", 0),
+        (&["sim", "-n", "2", "--fixed-cost"], "4", 2),
+        (&["sim", "-n", "2", "--fixed-cost"], "2", 0),
+    ] {
+        let output = Command::new(dhole())
+            .args(command)
+            .args(["--", env!("CARGO_BIN_EXE_sor"), "--nodes", nodes])
+            .args(size)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{command:?} {nodes}: {said}"
+        );
+        let refused = said.contains("error: --nodes 4: the program is started on 2 nodes");
+        assert_eq!(refused, code != 0, "{said}");
+    }
+}
+
 /// A program over raw memory names the lines that wait for it, as those over objects do.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
