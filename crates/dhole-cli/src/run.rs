@@ -13,6 +13,7 @@ mod nodes;
 mod order;
 mod output;
 mod secret;
+mod stop;
 mod supervise;
 mod verdict;
 

@@ -252,9 +252,10 @@ impl Meet {
             secret: &self.secret,
             shows,
             bound,
-            launcher,
+            launcher: launcher.clone(),
         };
-        let port = self.transport.connect(mesh, node)?;
+        let port = self.transport.connect(mesh, node);
+        let port = port.map_err(|error| error.explained(me, within, launcher.as_deref()))?;
         Ok((port, neighbours))
     }
 }

@@ -113,6 +113,19 @@ impl<P: Port> FailureDetector<P> {
         }
     }
 
+    /// Why a peer was silent, if the launcher knows it.
+    #[cfg(not(loom))]
+    fn explained(&self, peer: NodeId, loss: Loss) -> Loss {
+        let Loss::Silent(silent) = loss else {
+            return loss;
+        };
+        let launcher = self.launcher.as_ref();
+        match launcher.and_then(|it| it.stopped(Some(peer))) {
+            Some((_, how)) => Loss::Stopped { silent, how },
+            None => loss,
+        }
+    }
+
     fn park_by(&self, at_most: Duration, park: impl FnOnce(Duration)) {
         self.tick((self.clock)());
         park(at_most.min(self.bound / BEATS));
@@ -270,6 +283,8 @@ impl<P: Port> Layer for FailureDetector<P> {
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
         self.inner.lost(&mut |peer, loss| {
+            #[cfg(not(loom))]
+            let loss = self.explained(peer, loss);
             #[cfg(not(loom))]
             if loss != Loss::Left {
                 Layer::missed(self, peer, &loss.to_string());

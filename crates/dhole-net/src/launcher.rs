@@ -1,5 +1,5 @@
 //! The line to the `dhole run` that started this process: it hears how far the process has come,
-//! and says which others ended before they had joined.
+//! and says which others ended before they had joined, or are stopped.
 //!
 //! | the process says | when |
 //! |---|---|
@@ -12,23 +12,30 @@
 //! | `goes on` | its program begins another run, after one that has ended, or a failure |
 //! | `survives` | the run that its program begins goes on if other nodes are lost |
 //!
-//! It hears `ended N`: node `N` is gone, and never joined. Nothing depends on the line: whoever has
-//! none waits until the time for joining is over.
+//! | it hears | that means |
+//! |---|---|
+//! | `ended N` | node `N` is gone, and never joined |
+//! | `stopped N HOW` | a signal has stopped the process of node `N` |
+//! | `resumed N` | it goes on |
+//!
+//! Nothing depends on the line: whoever has none waits until the time for joining is over.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 use dhole_model::unpoisoned::lock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A longer line is none of the launcher's.
-const LONGEST_LINE_BYTES: usize = 64;
+const LONGEST_LINE_BYTES: usize = 96;
 /// Bytes of the words with which a loss or a failure is told.
 const MOST_HOW_BYTES: usize = 400;
 
@@ -43,8 +50,57 @@ pub struct Launcher {
     socket: UnixStream,
     /// A peer is lost.
     has_lost: AtomicBool,
+    heard: Mutex<Heard>,
+}
+
+/// What the launcher has said. Of each node there is one entry at most.
+#[derive(Debug, Default)]
+struct Heard {
     /// What has come of a line.
-    line: Mutex<Vec<u8>>,
+    line: Vec<u8>,
+    /// The nodes that have ended, of which nobody was told.
+    ended: VecDeque<NodeId>,
+    /// The nodes that are stopped, and how.
+    stopped: BTreeMap<NodeId, String>,
+    /// Nothing more will come.
+    is_gone: bool,
+}
+
+impl Heard {
+    /// Takes what has come.
+    fn read(&mut self, mut from: &UnixStream) {
+        let mut byte = [0];
+        while !self.is_gone {
+            match from.read(&mut byte) {
+                Ok(0) => self.is_gone = true,
+                Ok(_) if byte != *b"\n" => {
+                    self.line.extend_from_slice(&byte);
+                    self.is_gone = self.line.len() > LONGEST_LINE_BYTES;
+                }
+                Ok(_) => {
+                    let line = std::mem::take(&mut self.line);
+                    // Another line is none of those that are known.
+                    let _known = std::str::from_utf8(&line).ok().and_then(|it| self.take(it));
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.is_gone = true,
+            }
+        }
+    }
+
+    fn take(&mut self, line: &str) -> Option<()> {
+        let (verb, rest) = line.split_once(' ')?;
+        let (node, how) = rest.split_once(' ').unwrap_or((rest, ""));
+        let node = NodeId(node.parse().ok()?);
+        match verb {
+            "ended" if !self.ended.contains(&node) => self.ended.push_back(node),
+            "stopped" => drop(self.stopped.insert(node, how.to_owned())),
+            "resumed" => drop(self.stopped.remove(&node)),
+            _ => {}
+        }
+        Some(())
+    }
 }
 
 impl Launcher {
@@ -53,11 +109,10 @@ impl Launcher {
         rustix::net::sockopt::socket_type(&descriptor)?;
         let socket = UnixStream::from(descriptor);
         socket.set_nonblocking(true)?;
-        let (line, has_lost) = (Mutex::default(), AtomicBool::new(false));
         Ok(Launcher {
             socket,
-            has_lost,
-            line,
+            has_lost: AtomicBool::new(false),
+            heard: Mutex::default(),
         })
     }
 
@@ -119,30 +174,40 @@ impl Launcher {
     /// The next node of which the launcher says that it ended before it had joined. An error says
     /// that nothing more will come.
     pub fn ended(&self) -> Result<Option<NodeId>, Gone> {
-        let mut line = lock(&self.line);
-        let mut byte = [0];
-        loop {
-            match (&self.socket).read(&mut byte) {
-                Ok(0) => return Err(Gone),
-                Ok(_) if byte != *b"\n" => {
-                    if line.len() == LONGEST_LINE_BYTES {
-                        return Err(Gone);
-                    }
-                    line.extend_from_slice(&byte);
-                }
-                Ok(_) => {
-                    let said = std::mem::take(&mut *line);
-                    let said = std::str::from_utf8(&said).ok();
-                    let node = said.and_then(|said| said.strip_prefix("ended "));
-                    if let Some(node) = node.and_then(|node| node.parse().ok()) {
-                        return Ok(Some(NodeId(node)));
-                    }
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Err(Gone),
-            }
+        let mut heard = lock(&self.heard);
+        heard.read(&self.socket);
+        match heard.ended.pop_front() {
+            None if heard.is_gone => Err(Gone),
+            ended => Ok(ended),
         }
+    }
+
+    /// As [`ended`](Launcher::ended), and waits for it as long as this.
+    pub fn await_ended(&self, within: Duration) -> Option<NodeId> {
+        let until = Instant::now() + within;
+        loop {
+            let ended = self.ended().ok()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if ended.is_some() || left.is_zero() {
+                return ended;
+            }
+            let left = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            // What it says otherwise, the next look finds.
+            let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&left));
+        }
+    }
+
+    /// How the process of a node is stopped, as the launcher says: of this node if one is named,
+    /// and else of the lowest-numbered that is.
+    pub fn stopped(&self, of: Option<NodeId>) -> Option<(NodeId, String)> {
+        let mut heard = lock(&self.heard);
+        heard.read(&self.socket);
+        let mut stopped = heard.stopped.iter();
+        let found = stopped.find(|(node, _)| of.is_none_or(|of| of == **node))?;
+        Some((*found.0, found.1.clone()))
     }
 }
 
@@ -201,6 +266,32 @@ mod tests {
         assert!(matches!(launcher.ended(), Ok(Some(NodeId(3)))));
         drop(there);
         assert!(launcher.ended().is_err());
+    }
+
+    #[test]
+    fn a_node_is_stopped_until_it_goes_on() {
+        let (launcher, mut there) = line();
+        assert_eq!(launcher.stopped(None), None);
+        there
+            .write_all(b"stopped 4 process 7 is stopped\nended 3\nstopped 2 x\n")
+            .unwrap();
+        let stopped = |node, how: &str| Some((NodeId(node), how.to_owned()));
+        assert_eq!(launcher.stopped(None), stopped(2, "x"));
+        let four = stopped(4, "process 7 is stopped");
+        assert_eq!(launcher.stopped(Some(NodeId(4))), four);
+        there
+            .write_all(b"resumed 2\nresumed 1\nstopped x\n")
+            .unwrap();
+        assert_eq!(launcher.stopped(None), four);
+        assert_eq!(launcher.stopped(Some(NodeId(2))), None);
+        // What was said beside it is not lost.
+        assert!(matches!(launcher.ended(), Ok(Some(NodeId(3)))));
+        assert_eq!(launcher.await_ended(Duration::ZERO), None);
+        there.write_all(b"ended 5\n").unwrap();
+        assert_eq!(launcher.await_ended(Duration::MAX / 4), Some(NodeId(5)));
+        drop(there);
+        assert_eq!(launcher.await_ended(Duration::MAX / 4), None);
+        assert_eq!(launcher.stopped(None), four);
     }
 
     #[test]

@@ -211,6 +211,14 @@ pub enum Loss {
     /// Nothing was heard of it for longer than the bound.
     #[error("nothing was heard of it for {0:?}")]
     Silent(Duration),
+    /// The same, of a process that a signal has stopped.
+    #[error("nothing was heard of it for {silent:?}: its {how}")]
+    Stopped {
+        /// The bound.
+        silent: Duration,
+        /// Which process is stopped, in the launcher's words.
+        how: String,
+    },
     /// It sent what no sound peer sends.
     #[error("it was cut off, for it sent {0}")]
     CutOff(String),

@@ -1,9 +1,9 @@
 //! `dhole agent`: starts one node for a `dhole run` on another machine, and ends it when that ends.
 //!
-//! The first line on standard input is an [`Envelope`]. Lines `signal N` and `ended N` follow. The
-//! end of the input ends the node. The agent's first line on standard output is its answer; the
-//! node's output follows. The agent writes the node's reports ([`Word`]) into its standard error,
-//! and `dhole run` takes them out again ([`Heard`](super::heard::Heard)).
+//! The first line on standard input is an [`Envelope`]. Lines `signal N` follow, and lines that
+//! the node is to read. The end of the input ends the node. The agent's first line on standard
+//! output is its answer; the node's output follows. The agent writes the node's reports ([`Word`])
+//! into its standard error, and `dhole run` takes them out again ([`Heard`](super::heard::Heard)).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, ToSocketAddrs};
@@ -156,12 +156,11 @@ pub fn run() -> Result<u8, RunError> {
     let node = node.map_err(failed(STARTING))?;
     let take_orders = move || {
         for line in input.lines().map_while(Result::ok) {
-            let ended = line.strip_prefix("ended ").and_then(|n| n.parse().ok());
-            if ended.is_some_and(|node| tell.send(Event::Elsewhere(node)).is_err()) {
-                return;
-            }
-            let signal = line.strip_prefix("signal ").and_then(|n| n.parse().ok());
-            if signal.is_some_and(|signal| tell.send(Event::Signal(signal)).is_err()) {
+            let event = match line.strip_prefix("signal ") {
+                Some(number) => number.parse().ok().map(Event::Signal),
+                None => Some(Event::Elsewhere(line)),
+            };
+            if event.is_some_and(|event| tell.send(event).is_err()) {
                 return;
             }
         }
@@ -207,7 +206,7 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 }
                 pass_on_word(&word);
             }
-            Some(Event::Elsewhere(other)) => node.tell_ended(other),
+            Some(Event::Elsewhere(notice)) => node.tell(&notice),
             Some(Event::Signal(number)) if number == Signal::QUIT.as_raw() => node.ask(),
             Some(Event::Signal(number)) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
@@ -219,12 +218,7 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 alone = true;
             }
             Some(Event::Silent) => silent = true,
-            Some(
-                Event::Agent { .. }
-                | Event::Unwritten
-                | Event::Printed { .. }
-                | Event::Stopped { .. },
-            ) => {}
+            Some(Event::Agent { .. } | Event::Unwritten | Event::Printed { .. }) => {}
             None => node.kill(),
         }
     }

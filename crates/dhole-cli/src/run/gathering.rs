@@ -109,6 +109,7 @@ impl Gathering {
             Word::Over { at_ns } => {
                 self.over.insert(node, at_ns);
             }
+            Word::Stopped(_) | Word::Resumed => {}
         }
         Vec::new()
     }

@@ -2,17 +2,21 @@
 //! (`dhole-net`, `launcher`).
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::net::{SendFlags, send};
 
 use super::heard::MARK;
 use super::secret::inherit;
+use super::stop::Stop;
 
 /// The most bytes of a line.
-const LONGEST_LINE_BYTES: u64 = 4 << 10;
+const LONGEST_LINE_BYTES: usize = 4 << 10;
+/// The time without a report after which this command looks at the node itself.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
 
 /// A report of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +55,10 @@ pub enum Word {
     GoesOn,
     /// The run that its program begins goes on if other nodes are lost.
     Survives,
+    /// A signal has stopped its process: not its own report, but what was seen of it.
+    Stopped(Stop),
+    /// Its process goes on, likewise.
+    Resumed,
 }
 
 /// The report as the node writes it; with `#`, as its agent passes it on.
@@ -68,6 +76,8 @@ impl fmt::Display for Word {
             Word::Over { at_ns } => write!(f, "over {at_ns}"),
             Word::GoesOn => f.write_str("goes on"),
             Word::Survives => f.write_str("survives"),
+            Word::Stopped(Stop { process, signal }) => write!(f, "stopped {process} {signal}"),
+            Word::Resumed => f.write_str("resumed"),
         }
     }
 }
@@ -79,6 +89,7 @@ impl Word {
             "joined" => Some(Word::Joined),
             "goes on" => Some(Word::GoesOn),
             "survives" => Some(Word::Survives),
+            "resumed" => Some(Word::Resumed),
             line => {
                 let (verb, rest) = line.split_once(' ')?;
                 match verb {
@@ -97,6 +108,11 @@ impl Word {
                     "failed" => Some(Word::Failed {
                         how: rest.to_owned(),
                     }),
+                    "stopped" => {
+                        let (process, signal) = rest.split_once(' ')?;
+                        let (process, signal) = (process.parse().ok()?, signal.parse().ok()?);
+                        Some(Word::Stopped(Stop { process, signal }))
+                    }
                     "lost" => {
                         let (peer, how) = rest.split_once(' ')?;
                         let (peer, how) = (peer.parse().ok()?, how.to_owned());
@@ -117,22 +133,29 @@ impl Line {
     pub fn new() -> io::Result<(Line, UnixStream)> {
         let (own, its) = UnixStream::pair()?;
         own.set_nonblocking(false)?;
+        own.set_read_timeout(Some(LOOKS_EVERY))?;
         inherit(&its)?;
         Ok((Line(own), its))
     }
 
-    /// Reads the node's reports until its end.
-    pub fn hear(&self, mut said: impl FnMut(Word)) {
+    /// Reads the node's reports until its end. Says `None` whenever none has come for a while.
+    pub fn hear(&self, mut said: impl FnMut(Option<Word>)) {
         let mut lines = BufReader::new(&self.0);
         let mut line = Vec::new();
-        while let Ok(1..) = (&mut lines)
-            .take(LONGEST_LINE_BYTES)
-            .read_until(b'\n', &mut line)
-        {
-            if let Some(word) = Word::parse(&String::from_utf8_lossy(&line)) {
-                said(word);
+        loop {
+            let left = (LONGEST_LINE_BYTES - line.len()) as u64;
+            match (&mut lines).take(left).read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) => {
+                    if let Some(word) = Word::parse(&String::from_utf8_lossy(&line)) {
+                        said(Some(word));
+                    }
+                    line.clear();
+                }
+                // What has come of a line is kept.
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => said(None),
+                Err(_) => return,
             }
-            line.clear();
         }
     }
 
@@ -143,9 +166,9 @@ impl Line {
         let _ = self.0.shutdown(Shutdown::Read);
     }
 
-    /// Tells the node that another has ended, and will never join.
-    pub fn tell_ended(&self, node: u16) {
-        let line = format!("ended {node}\n");
+    /// Tells the node something of another one (`dhole-net`, `launcher`).
+    pub fn tell(&self, notice: &str) {
+        let line = format!("{notice}\n");
         // Whoever has ended meanwhile need not know. Nor is a node waited for that does not listen:
         // where it has no room, there are many such words that it has not read.
         let _ = send(
@@ -173,6 +196,15 @@ mod tests {
             ("meets\n", None),
             ("exits 3\n", Some(Word::Exits { code: 3 })),
             ("exits 256\n", None),
+            (
+                "stopped 77 19\n",
+                Some(Word::Stopped(Stop {
+                    process: 77,
+                    signal: 19,
+                })),
+            ),
+            ("stopped 77\n", None),
+            ("resumed\n", Some(Word::Resumed)),
             ("joined\n", Some(Word::Joined)),
             ("goes on\n", Some(Word::GoesOn)),
             ("survives\n", Some(Word::Survives)),
@@ -201,7 +233,7 @@ mod tests {
     #[test]
     fn a_node_that_does_not_listen_is_not_waited_for() {
         let (line, its) = Line::new().unwrap();
-        (0..100_000).for_each(|_| line.tell_ended(3));
+        (0..100_000).for_each(|_| line.tell("ended 3"));
         let mut first = String::new();
         BufReader::new(its).read_line(&mut first).unwrap();
         assert_eq!(first, "ended 3\n");
@@ -213,7 +245,7 @@ mod tests {
         its.write_all(b"meets 7\nhello\nlost 1 it left").unwrap();
         line.ended();
         let mut words = Vec::new();
-        line.hear(|word| words.push(word));
+        line.hear(|word| words.extend(word));
         let how = "it left".to_owned();
         assert_eq!(
             words,

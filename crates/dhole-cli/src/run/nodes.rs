@@ -12,6 +12,7 @@ use rustix::process::{
 };
 
 use super::line::{Line, Word};
+use super::stop::StopWatch;
 use crate::child::End;
 
 /// An event while nodes run.
@@ -37,21 +38,14 @@ pub enum Event {
         /// The report.
         word: Word,
     },
-    /// For an agent: a node on another machine has ended, and will never join.
-    Elsewhere(u16),
+    /// For an agent: its node is to know this of another one.
+    Elsewhere(String),
     /// A node has written to its standard output, which has been passed on to its end.
     Printed {
         /// Which.
         node: u16,
         /// When its last bytes were there, in nanoseconds of the monotonic clock.
         last_ns: u64,
-    },
-    /// A node was stopped by a signal, or goes on.
-    Stopped {
-        /// Which.
-        node: u16,
-        /// Whether it is.
-        is_stopped: bool,
     },
     /// One of a node's two streams has been passed on to its end.
     Silent,
@@ -126,7 +120,13 @@ impl Process {
                 let line = Arc::new(line);
                 let tells = Arc::clone(&line);
                 let heard_line = Arc::clone(&line);
-                let said = move |word| drop(heard.send(Event::Said { node, word }));
+                let mut watch = StopWatch::new(group);
+                let said = move |heard_now: Option<Word>| {
+                    heard_now.iter().for_each(|word| watch.hears(word));
+                    if let Some(word) = heard_now.or_else(|| watch.look()) {
+                        let _ = heard.send(Event::Said { node, word });
+                    }
+                };
                 let hear = move || heard_line.hear(said);
                 let hearing = runtime_thread::spawn("dhole-reports", hear)?;
                 let last_words = move || {
@@ -144,9 +144,7 @@ impl Process {
         };
         let watched = Arc::clone(child);
         runtime_thread::spawn("dhole-watch", move || {
-            await_end(group, |is_stopped| {
-                let _ = tell.send(Event::Stopped { node, is_stopped });
-            });
+            await_end(group);
             let mut child = locked(&watched);
             // It has ended, but its number is still its own: what it has left behind is found by
             // it.
@@ -194,11 +192,11 @@ impl Process {
         *self.answers.lock().unwrap_or_else(|p| p.into_inner()) = process;
     }
 
-    /// Tells the node that another has ended, and will never join.
-    pub fn tell_ended(&self, other: u16) {
+    /// Tells the node something of another one.
+    pub fn tell(&self, notice: &str) {
         match &self.tells {
-            Tells::Line(line) => line.tell_ended(other),
-            Tells::Agent(agent) => order(agent, &format!("ended {other}")),
+            Tells::Line(line) => line.tell(notice),
+            Tells::Agent(agent) => order(agent, notice),
         }
     }
 
@@ -225,28 +223,10 @@ impl Process {
     }
 }
 
-/// Waits until a process has ended, and says each time that it is stopped or goes on. Its end is
-/// left to be read.
-fn await_end(process: Pid, stops: impl Fn(bool)) {
-    use WaitIdOptions as Of;
-    let taken = |what: Of| {
-        let _ = waitid(WaitId::Pid(process), what | Of::NOHANG);
-    };
-    let any = Of::EXITED | Of::STOPPED | Of::CONTINUED | Of::NOWAIT;
-    loop {
-        match waitid(WaitId::Pid(process), any) {
-            Err(rustix::io::Errno::INTR) => {}
-            Ok(Some(status)) if status.stopped() => {
-                taken(Of::STOPPED);
-                stops(true);
-            }
-            Ok(Some(status)) if status.continued() => {
-                taken(Of::CONTINUED);
-                stops(false);
-            }
-            _ => return,
-        }
-    }
+/// Waits until a process has ended. Its end is left to be read.
+fn await_end(process: Pid) {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process), ended) {}
 }
 
 /// Sends a line to an agent. If the agent is gone, so is its node.

@@ -29,6 +29,7 @@ use super::nodes::{Event, Link, Process};
 use super::order::Order;
 use super::output::{LinePrefix, Noting, Source, pass_on};
 use super::secret::{Secret, random_hex};
+use super::stop::Stop;
 use crate::arguments::{Prefix, Run};
 use crate::child::End;
 use crate::say::complain;
@@ -64,7 +65,7 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         gathering: Gathering::default(),
         answered: BTreeSet::new(),
         printed: BTreeMap::new(),
-        stopped: BTreeSet::new(),
+        stopped: BTreeMap::new(),
         silent: BTreeSet::new(),
         signalled: None,
         loss: LossNotice::None,
@@ -154,7 +155,7 @@ pub struct Cluster<'a> {
     /// nanoseconds of the monotonic clock.
     pub printed: BTreeMap<u16, u64>,
     /// Nodes that were stopped by a signal, and have not gone on.
-    pub stopped: BTreeSet<u16>,
+    pub stopped: BTreeMap<u16, Stop>,
     /// Nodes that had to be killed, for they did not end when they were asked to.
     pub silent: BTreeSet<u16>,
     /// The signal that ends the run.
@@ -448,6 +449,11 @@ impl Cluster<'_> {
             if self.signalled.is_some() || fails {
                 ending.get_or_insert_with(Ending::begins);
             }
+            // A node that is stopped does not end by itself.
+            let grace = match self.all_left_are_stopped() {
+                true => Duration::ZERO,
+                false => grace,
+            };
             let wakes = match &ending {
                 Some(ending) => ending.next(grace),
                 None => self.loss.due(),
@@ -494,14 +500,25 @@ impl Cluster<'_> {
                 match self.gathering.has_joined(node) {
                     true => self.tell_in_vain(&waits),
                     // Whoever begins to join later waits for it too.
-                    false => self.processes.iter().for_each(|p| p.tell_ended(node)),
+                    false => self.tell_all(&ended(node)),
                 }
                 self.ended.push((node, end));
             }
             Event::Said { node, word } => {
                 let process = self.processes.get(usize::from(node));
-                if let (Some(running), Word::Meets { process }) = (process, &word) {
-                    running.answers(*process);
+                match (process, &word) {
+                    (Some(running), Word::Meets { process }) => {
+                        running.answers(*process);
+                        let stopped = self.stopped.iter();
+                        stopped.for_each(|(node, stop)| running.tell(&stopped_notice(*node, stop)));
+                    }
+                    (_, Word::Stopped(stop)) => self.note_stop(node, *stop),
+                    // One that is killed goes on for a moment.
+                    (_, Word::Resumed) if !self.silent.contains(&node) => {
+                        self.stopped.remove(&node);
+                        self.tell_all(&format!("resumed {node}"));
+                    }
+                    _ => {}
                 }
                 let waits = self.gathering.said(node, word);
                 self.tell_in_vain(&waits);
@@ -512,7 +529,6 @@ impl Cluster<'_> {
             Event::Agent { node, .. } => drop(self.answered.insert(node)),
             Event::Elsewhere(_) => {}
             Event::Printed { node, last_ns } => drop(self.printed.insert(node, last_ns)),
-            Event::Stopped { node, is_stopped } => self.tell_of_stop(node, is_stopped),
             Event::Silent => self.streams -= 1,
             Event::Unwritten | Event::Alone => self.begin_to_end(SIGPIPE),
             Event::Signal(SIGQUIT) => self.ask_all(),
@@ -520,21 +536,26 @@ impl Cluster<'_> {
         }
     }
 
-    /// Names a node that was stopped before it has joined: the others wait for it, and know no
-    /// more.
-    fn tell_of_stop(&mut self, node: u16, is_stopped: bool) {
-        if !is_stopped {
-            self.stopped.remove(&node);
-            return;
-        }
-        self.stopped.insert(node);
-        if !self.gathering.has_joined(node) || self.gathering.is_joining(node) {
-            let name = self.name(node);
-            complain(format_args!(
-                "{name} was stopped by a signal before it had joined the others, which wait for \
-                 it: SIGCONT lets it go on"
-            ));
-        }
+    /// Names a node that is stopped. The others wait for it, or soon will.
+    fn note_stop(&mut self, node: u16, stop: Stop) {
+        let (name, process, by) = (self.name(node), stop.process, stop.by());
+        complain(format_args!(
+            "{name} (process {process}) is stopped{by}; continue it by `kill -CONT {process}`"
+        ));
+        self.stopped.insert(node, stop);
+        self.tell_all(&stopped_notice(node, &stop));
+    }
+
+    /// Whether nodes are left, and none of them goes on by itself.
+    fn all_left_are_stopped(&self) -> bool {
+        let is_stopped = |node: &u16| self.stopped.contains_key(node);
+        let has_ended = |node: &u16| self.ended.iter().any(|(it, _)| it == node);
+        let mut left = (0..self.processes.len() as u16).filter(|node| !has_ended(node));
+        !self.stopped.is_empty() && left.all(|node| is_stopped(&node))
+    }
+
+    fn tell_all(&self, notice: &str) {
+        self.processes.iter().for_each(|it| it.tell(notice));
     }
 
     /// Names a node that was lost while all others go on: they may compute for long before they
@@ -552,9 +573,9 @@ impl Cluster<'_> {
 
     /// Tells nodes of the nodes for which they wait in vain.
     fn tell_in_vain(&self, waits: &[InVain]) {
-        for InVain { waits, ended } in waits {
+        for InVain { waits, ended: node } in waits {
             if let Some(process) = self.processes.get(usize::from(*waits)) {
-                process.tell_ended(*ended);
+                process.tell(&ended(*node));
             }
         }
     }
@@ -593,6 +614,16 @@ impl Cluster<'_> {
         }
         self.signalled.get_or_insert(signal);
     }
+}
+
+/// What a node is told of another that has ended, and will never join.
+fn ended(node: u16) -> String {
+    format!("ended {node}")
+}
+
+/// What a node is told of another that is stopped.
+fn stopped_notice(node: u16, stop: &Stop) -> String {
+    format!("stopped {node} {stop}")
 }
 
 /// Whether users know of a node that was lost.

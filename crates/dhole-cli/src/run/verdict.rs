@@ -3,6 +3,7 @@
 use signal_hook::consts::SIGPIPE;
 
 use super::gathering::{Failed, Lost};
+use super::stop::Stop;
 use super::supervise::Cluster;
 use crate::child::End;
 use crate::say::complain;
@@ -46,10 +47,13 @@ impl Cluster<'_> {
             self.blame(*node, end);
             return end.code;
         }
-        if let (Some(stopped), Some((_, first))) = (self.stopped_early(), self.failures().next()) {
-            let name = self.name(stopped);
+        if let (Some((node, stop)), Some((_, first))) =
+            (self.stopped_early(), self.failures().next())
+        {
+            let (name, process, by) = (self.name(*node), stop.process, stop.by());
             complain(format_args!(
-                "{name} was stopped by a signal before it had joined the others, and did not go on"
+                "{name} (process {process}) was stopped{by} before it had joined the others, and \
+                 did not go on"
             ));
             return first.code;
         }
@@ -175,10 +179,10 @@ impl Cluster<'_> {
     }
 
     /// A node that was stopped before it had joined the others, and did not go on.
-    fn stopped_early(&self) -> Option<u16> {
+    fn stopped_early(&self) -> Option<(&u16, &Stop)> {
         let nodes = &self.gathering;
-        let is_early = |node: &u16| !nodes.has_joined(*node) || nodes.is_joining(*node);
-        self.stopped.iter().copied().find(is_early)
+        let is_early = |node: u16| !nodes.has_joined(node) || nodes.is_joining(node);
+        self.stopped.iter().find(|(node, _)| is_early(**node))
     }
 
     /// A node that did not go on while `first` waited for it to join, and had to be killed.
@@ -191,7 +195,9 @@ impl Cluster<'_> {
     /// Which node was lost to which, and how.
     pub fn in_words(&self, Lost { node, by, how }: &Lost) -> String {
         let (name, by) = (self.name(*node), self.name(*by));
-        format!("{name} was lost to {by}: {how}")
+        let stop = self.stopped.get(node).map(|stop| format!(": its {stop}"));
+        let news = stop.filter(|stop| !how.ends_with(stop)).unwrap_or_default();
+        format!("{name} was lost to {by}: {how}{news}")
     }
 
     fn blame(&self, node: u16, end: &End) {

@@ -131,18 +131,24 @@ fn a_node_that_ends_without_joining_ends_the_wait_of_the_others_and_is_named() {
     assert_eq!(verdict(&output), (ENDED_EARLY.to_owned(), 1), "{output:?}");
 }
 
-/// Runs a script on a host `red`, whose remote shell runs the command here.
-fn run_through_agents(script: &str, variables: &[(&str, &str)]) -> Output {
+/// The words for nodes on a host `red`, whose remote shell runs the command here; and its files.
+fn through_agents() -> (impl Sized, [String; 4]) {
     let shell = script_file("#!/bin/sh\nshift; exec \"$@\"\n");
     let hosts = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(hosts.path(), "red slots=2 address=127.0.0.1\n").unwrap();
+    let of = |path: &std::path::Path| path.to_str().unwrap().to_owned();
     let words = [
-        "--hosts",
-        hosts.path().to_str().unwrap(),
-        "--rsh",
-        shell.to_str().unwrap(),
+        "--hosts".into(),
+        of(hosts.path()),
+        "--rsh".into(),
+        of(&shell),
     ];
-    run(&words, script, variables)
+    ((shell, hosts), words)
+}
+
+fn run_through_agents(script: &str, variables: &[(&str, &str)]) -> Output {
+    let (_files, words) = through_agents();
+    run(&words.each_ref().map(String::as_str), script, variables)
 }
 
 #[test]
@@ -304,7 +310,7 @@ fn nodes_whose_arguments_differ_are_told_on_both_sides() {
 
 #[test]
 fn a_node_that_is_stopped_is_named_and_not_who_missed_it() {
-    for transport in ["tcp", "udp"] {
+    for transport in ["shm", "tcp", "udp"] {
         let variables = [(PROGRAM, "stops"), ("DHOLE_BOUND_MS", "1000")];
         let words = ["-n", "3", "--transport", transport, "--grace-ms", "1000"];
         let output = run(&words, "exec $MEMBER", &variables);
@@ -314,68 +320,102 @@ fn a_node_that_is_stopped_is_named_and_not_who_missed_it() {
             last.starts_with("dhole: node 1 was lost to node "),
             "{output:?}"
         );
-        assert!(
-            last.contains("nothing was heard of it for 1s"),
-            "{output:?}"
-        );
+        let why = last.split_once(": nothing was heard of it for 1s: its process ");
+        let (_, why) = why.unwrap_or_else(|| panic!("{output:?}"));
+        assert!(why.ends_with(" is stopped (signal STOP)"), "{output:?}");
     }
+}
+
+/// The process that the command says is stopped, in these words, which may be continued so.
+fn stopped_in(told: &str, node: &str) -> String {
+    let named = told.strip_prefix(&format!("dhole: {node} (process "));
+    let process = named.and_then(|rest| rest.split_once(')'));
+    let (process, rest) = process.unwrap_or_else(|| panic!("{told}"));
+    let expected = format!(" is stopped (signal STOP); continue it by `kill -CONT {process}`");
+    assert_eq!(rest, expected);
+    process.to_owned()
+}
+
+/// Runs a command of which a node stops itself, and continues that as the command says. Returns its
+/// exit code.
+fn continue_what_stops(command: &mut Command, node: &str) -> Option<i32> {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = told.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("dhole: ")));
+    let process = stopped_in(&told.unwrap().unwrap(), node);
+    let continued = Command::new("kill").args(["-CONT", &process]).status();
+    assert!(continued.unwrap().success());
+    child.wait().unwrap().code()
+}
+
+/// The shell is the process that the command starts, and the program another one.
+#[test]
+fn a_node_that_is_stopped_in_a_run_is_named_at_once_and_may_go_on() {
+    let variables = [(PROGRAM, "stops"), ("DHOLE_BOUND_MS", "60000")];
+    for transport in ["shm", "tcp", "udp"] {
+        let words = ["-n", "3", "--transport", transport];
+        let mut command = command(&words, "$MEMBER; exit $?", &variables);
+        assert_eq!(continue_what_stops(&mut command, "node 1"), Some(0));
+    }
+    let (hosts, words) = through_agents();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = command(&words, "exec $MEMBER", &variables);
+    assert_eq!(continue_what_stops(&mut command, "node 1 on red"), Some(0));
+    drop(hosts);
 }
 
 /// Node 2 comes when the node that is stopped waits for it.
 #[test]
 fn a_node_that_is_stopped_while_it_joins_is_named_and_not_who_waits_for_it() {
-    for stopped in ["0", "1"] {
-        let folder = tempfile::tempdir().unwrap();
-        let there = folder.path().join("stopped");
-        let variables = [
-            ("DHOLE_JOIN_MS", "6000"),
-            ("STOPPED", stopped),
-            ("THERE", there.to_str().unwrap()),
-        ];
-        // A process of which a thread waits in `poll` has begun to join.
-        let script = "if [ $DHOLE_NODE = $STOPPED ]; then \
+    let all = ["shm", "tcp"].map(|transport| [(transport, 0), (transport, 1)]);
+    std::thread::scope(|scope| {
+        for (transport, stopped) in all.into_iter().flatten() {
+            scope.spawn(move || stops_while_it_joins(transport, stopped));
+        }
+    });
+}
+
+fn stops_while_it_joins(transport: &str, stopped: u16) {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("stopped");
+    let variables = [
+        ("DHOLE_JOIN_MS", "6000"),
+        ("STOPPED", &stopped.to_string()),
+        ("THERE", there.to_str().unwrap()),
+    ];
+    // A process of which a thread waits in `poll` has begun to join.
+    let script = "if [ $DHOLE_NODE = $STOPPED ]; then \
                         (until grep -qs poll /proc/$$/task/*/wchan; do :; done; \
                          kill -STOP $$; : > $THERE) & \
                       elif [ $DHOLE_NODE = 2 ]; then \
                         until [ -e $THERE ]; do :; done; \
                       fi; exec $MEMBER";
-        let words = ["-n", "3", "--grace-ms", "1000"];
-        let (last, code) = verdict(&run(&words, script, &variables));
-        let expected = format!(
-            "dhole: node {stopped} was stopped by a signal before it had joined the others, and \
-             did not go on"
-        );
-        assert_eq!(last, expected);
-        assert_ne!(code, 0);
+    let words = ["-n", "3", "--transport", transport, "--grace-ms", "1000"];
+    let output = run(&words, script, &variables);
+    let (last, code) = verdict(&output);
+    let named = last.starts_with(&format!("dhole: node {stopped} (process "));
+    let why = "was stopped (signal STOP) before it had joined the others, and did not go on";
+    assert!(named && last.ends_with(why) && code != 0, "{output:?}");
+    // Each of the others names it, and none of those that wait too.
+    let said = text(&output.stdout);
+    for node in (0..3).filter(|node| *node != stopped) {
+        let of = format!("node {node}: joining the cluster: ");
+        let mut lines = said.lines().filter_map(|it| it.split_once(&of));
+        let (_, error) = lines.next().unwrap_or_else(|| panic!("{output:?}"));
+        let waited = error.starts_with(&format!("node {node} waited "))
+            && error.contains(&format!(" for node {stopped}: its process "));
+        let told = error.starts_with(&format!("node {stopped} could not join: its process "));
+        let why = error.ends_with(" is stopped (signal STOP)");
+        assert!((waited || told) && why, "{output:?}");
     }
 }
 
 #[test]
 fn a_node_that_is_stopped_before_it_joins_is_named_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let number = folder.path().join("number");
-    let variables = [
-        ("DHOLE_JOIN_MS", "60000"),
-        ("NUMBER", number.to_str().unwrap()),
-    ];
-    let script = "if [ $DHOLE_NODE = 1 ]; then echo $$ > $NUMBER; kill -STOP $$; fi; exec $MEMBER";
+    let variables = [("DHOLE_JOIN_MS", "60000")];
+    let script = "[ $DHOLE_NODE != 1 ] || kill -STOP $$; exec $MEMBER";
     let mut command = command(&["-n", "2"], script, &variables);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let told = told.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("dhole: ")));
-    let expected = "dhole: node 1 was stopped by a signal before it had joined the others, which \
-                    wait for it: SIGCONT lets it go on";
-    assert_eq!(told.unwrap().unwrap(), expected);
-    let number = std::fs::read_to_string(number).unwrap();
-    let goes_on = ["-CONT", number.trim()];
-    assert!(
-        Command::new("kill")
-            .args(goes_on)
-            .status()
-            .unwrap()
-            .success()
-    );
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(continue_what_stops(&mut command, "node 1"), Some(0));
 }
 
 #[test]
@@ -390,12 +430,16 @@ fn a_node_that_is_stopped_is_named_while_the_others_compute() {
     ];
     let mut command = command(&words, "exec $MEMBER", &variables);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let told = told.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("dhole: ")));
+    let told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = told.map(Result::unwrap);
+    let mut told = told.filter(|line| line.starts_with("dhole: "));
+    let process = stopped_in(&told.next().unwrap(), "node 1");
+    let expected = format!(
+        "dhole: node 1 was lost to node 0: nothing was heard of it for 500ms: its process \
+         {process} is stopped (signal STOP). The run ends when the other nodes wait next"
+    );
+    assert_eq!(told.next().unwrap(), expected);
     std::fs::write(goes_on, "").unwrap();
-    let expected = "dhole: node 1 was lost to node 0: nothing was heard of it for 500ms. The run \
-                    ends when the other nodes wait next";
-    assert_eq!(told.unwrap().unwrap(), expected);
     assert_eq!(child.wait().unwrap().code(), Some(9));
 }
 

@@ -156,7 +156,7 @@ impl Matrix {
         let alone = Outcome {
             code: ALONE,
             says: missed,
-            blames: "node 1 was stopped by a signal before it had joined the others, and did not",
+            blames: "was stopped (signal STOP) before it had joined the others, and did not go on",
         };
         self.cell("stopped for good", "at start-up", &alone);
         self.told("stopped for good");

@@ -3,10 +3,14 @@ use std::time::Duration;
 
 use dhole_model::{NodeId, Variants};
 use dhole_net::EnvironmentError;
+use dhole_net::launcher::Launcher;
 use thiserror::Error;
 
 use super::build_id::BuildId;
 use super::open_files;
+
+/// The time in which the launcher says that a process has ended whose connections have.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a process could not learn from its environment what it is, or could not join the others.
 #[derive(Error)]
@@ -90,6 +94,18 @@ pub enum JoinError {
         /// Who ended.
         peer: NodeId,
     },
+    /// A signal has stopped the process of a node, which has not gone on in time.
+    #[error("{me} waited {waited:?} for {peer}: its {how}")]
+    Stopped {
+        /// This node.
+        me: NodeId,
+        /// Who is stopped.
+        peer: NodeId,
+        /// For how long this node waited.
+        waited: Duration,
+        /// Which process, in the launcher's words.
+        how: String,
+    },
     /// A node left before all had joined.
     #[error("{me} lost {peer} before all had joined: {cause}")]
     Lost {
@@ -160,8 +176,51 @@ impl JoinError {
             JoinError::Connect { .. }
             | JoinError::Missing { .. }
             | JoinError::Ended { .. }
+            | JoinError::Stopped { .. }
             | JoinError::Lost { .. }
             | JoinError::Elsewhere { .. } => false,
+        }
+    }
+
+    /// The same error, with the process that has led to it, if the launcher knows of one that has
+    /// ended or is stopped.
+    pub(crate) fn explained(
+        self,
+        me: NodeId,
+        waited: Duration,
+        launcher: Option<&Launcher>,
+    ) -> JoinError {
+        let is_told = matches!(
+            self,
+            JoinError::Stopped { .. } | JoinError::Elsewhere { .. }
+        );
+        let Some(launcher) = launcher.filter(|_| !is_told && !self.is_own()) else {
+            return self;
+        };
+        if self.may_follow_from_a_stop() {
+            return match launcher.stopped(None) {
+                Some((peer, how)) => JoinError::Stopped {
+                    me,
+                    peer,
+                    waited,
+                    how,
+                },
+                None => self,
+            };
+        }
+        // A connection ends before the launcher knows that the process behind it has.
+        match launcher.await_ended(ENDED_WITHIN) {
+            Some(peer) => JoinError::Ended { me, peer },
+            None => self,
+        }
+    }
+
+    /// Whether this node, or one that has ended for that, has waited as long as it may.
+    fn may_follow_from_a_stop(&self) -> bool {
+        match self {
+            JoinError::Connect { .. } | JoinError::Missing { .. } | JoinError::Ended { .. } => true,
+            JoinError::Handshake { cause, .. } => matches!(**cause, HandshakeError::Silent { .. }),
+            _ => false,
         }
     }
 

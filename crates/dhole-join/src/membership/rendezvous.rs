@@ -526,8 +526,10 @@ impl<'a> Rendezvous<'a> {
                 deadline: self.deadline,
             });
         };
+        let error = error.explained(self.me, self.began.elapsed(), self.launcher);
         let (failed, said) = match &error {
             JoinError::Elsewhere { peer, said } => (*peer, said.clone()),
+            JoinError::Stopped { peer, how, .. } => (*peer, format!("its {how}")),
             error => (self.me, error.to_string()),
         };
         self.deadline = Instant::now() + FAREWELL_WITHIN;

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
@@ -10,13 +11,14 @@ use dhole_model::NodeId;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 
 use super::channel::{Channel, Encryption};
-use super::error::{HandshakeError, JoinError};
+use super::error::{HandshakeError, JoinError, RefusedConnections};
 use super::mesh::Mesh;
 use super::places::Places;
 use super::rendezvous::{Reach, Rendezvous};
 use super::secret::Secret;
 use super::terms::Terms;
 use super::{BuildId, Encrypts, PROTOCOL_VERSION};
+use dhole_net::launcher::Launcher;
 use dhole_net::tls::{Identity, Session};
 use dhole_net::{Port, SendError};
 
@@ -139,6 +141,64 @@ fn all_are_connected_with_all() {
     for nodes in [2, 3, 8] {
         assert_connected(meet(all(nodes), |_| ()));
     }
+}
+
+/// An error as the node reports it, when its launcher has said this.
+fn explained(error: JoinError, launcher_says: &str, is_gone: bool) -> String {
+    let (here, mut there) = UnixStream::pair().unwrap();
+    let launcher = Launcher::new(here.into()).unwrap();
+    there.write_all(launcher_says.as_bytes()).unwrap();
+    let there = (!is_gone).then_some(there);
+    let said = error.explained(NodeId(0), Duration::from_secs(7), Some(&launcher));
+    drop(there);
+    said.to_string()
+}
+
+#[test]
+fn a_connection_that_breaks_is_explained_by_the_end_of_the_process() {
+    let (me, peer) = (NodeId(0), NodeId(1));
+    let lost = || {
+        let cause = "the connection broke: x".to_owned();
+        JoinError::Lost { me, peer, cause }
+    };
+    let unconnected = || JoinError::System {
+        me,
+        doing: "making the port",
+        cause: ErrorKind::NotConnected.into(),
+    };
+    let ended = "node 0 waited for node 1, which ended before it had joined";
+    for error in [lost(), unconnected()] {
+        assert_eq!(explained(error, "ended 1\n", false), ended);
+    }
+    assert_eq!(explained(lost(), "", true), lost().to_string());
+    let own = || JoinError::Far { me, peer };
+    assert_eq!(explained(own(), "ended 1\n", false), own().to_string());
+}
+
+#[test]
+fn a_wait_in_vain_is_explained_by_the_process_that_is_stopped() {
+    let (me, peer) = (NodeId(0), NodeId(2));
+    let missing = || JoinError::Missing {
+        me,
+        missing: vec![peer],
+        waited: Duration::ZERO,
+        refused: RefusedConnections::default(),
+    };
+    let silent = || JoinError::Handshake {
+        me,
+        peer,
+        address: "x".into(),
+        cause: Box::new(HandshakeError::Silent {
+            waited: Duration::ZERO,
+        }),
+    };
+    let says = "stopped 1 process 4 is stopped\n";
+    let stopped = "node 0 waited 7s for node 1: its process 4 is stopped";
+    for error in [missing(), silent(), JoinError::Ended { me, peer }] {
+        assert_eq!(explained(error, says, false), stopped);
+    }
+    let goes_on = format!("{says}resumed 1\n");
+    assert_eq!(explained(missing(), &goes_on, false), missing().to_string());
 }
 
 #[test]
