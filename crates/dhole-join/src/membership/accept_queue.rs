@@ -1,7 +1,7 @@
 //! Connections whose other ends have not proved who they are: at most so many, each for at most so
 //! long.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -68,12 +68,21 @@ impl<'a> AcceptQueue<'a> {
         channel: Channel,
         address: String,
     ) -> Result<(), JoinError> {
-        let channel = channel.secured(&self.encryption, true);
-        let channel = channel.map_err(|cause| JoinError::System {
-            me: self.me,
-            doing: "beginning an encrypted connection",
-            cause,
-        })?;
+        let channel = match channel.secured(&self.encryption, true) {
+            Ok(channel) => channel,
+            // The process at its other end has ended meanwhile.
+            Err(cause) if cause.kind() == ErrorKind::NotConnected => {
+                self.refuse(address, HandshakeError::NoWord);
+                return Ok(());
+            }
+            Err(cause) => {
+                return Err(JoinError::System {
+                    me: self.me,
+                    doing: "beginning an encrypted connection",
+                    cause,
+                });
+            }
+        };
         let mut wire = Wire::new(channel, address);
         let nonce = self.nonce()?;
         let party = self.party(nonce, Binding::Plain);

@@ -38,12 +38,20 @@ impl Mesh {
     ) -> Result<Reliable<Udp>, JoinError> {
         let failed = |doing| move |cause| JoinError::System { me, doing, cause };
         let opening = failed("opening a socket for datagrams");
+        let exchanging = |peer: NodeId, cause: io::Error| {
+            let cause = io::Error::new(cause.kind(), format!("with {peer}: {cause}"));
+            failed("exchanging where datagrams go")(cause)
+        };
+        let end = |(peer, channel): (usize, &Option<Channel>)| {
+            let end = channel.as_ref().map(Channel::peer).transpose();
+            end.map_err(|cause| exchanging(NodeId::at(peer), cause))
+        };
         let ends: Vec<Option<SocketAddr>> = self
             .channels
             .iter()
-            .map(|channel| channel.as_ref().map(Channel::peer).transpose())
-            .collect::<Result<_, _>>()
-            .map_err(opening)?;
+            .enumerate()
+            .map(end)
+            .collect::<Result<_, _>>()?;
         let hosts: Vec<Option<IpAddr>> = ends
             .iter()
             .map(|end| end.map(|end| end.ip().to_canonical()))
@@ -80,10 +88,6 @@ impl Mesh {
             hello[4 + HALF..].copy_from_slice(&seed);
         }
         let deadline = self.deadline;
-        let exchanging = |peer: NodeId, cause: io::Error| {
-            let cause = io::Error::new(cause.kind(), format!("with {peer}: {cause}"));
-            failed("exchanging where datagrams go")(cause)
-        };
         // All have said it before any waits.
         for (peer, channel) in self.channels.iter().enumerate() {
             if let Some(channel) = channel {

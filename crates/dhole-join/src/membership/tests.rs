@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::net::sockopt;
 
+use super::accept_queue::AcceptQueue;
 use super::channel::{Channel, Encryption};
 use super::error::{HandshakeError, JoinError, RefusedConnections};
+use super::handshake::Use;
 use super::mesh::Mesh;
 use super::places::Places;
 use super::rendezvous::{Reach, Rendezvous};
@@ -199,6 +202,24 @@ fn a_wait_in_vain_is_explained_by_the_process_that_is_stopped() {
     }
     let goes_on = format!("{says}resumed 1\n");
     assert_eq!(explained(missing(), &goes_on, false), missing().to_string());
+}
+
+/// The peer resets the connection before this node has looked at its other end.
+#[test]
+fn a_connection_that_is_reset_at_once_is_not_this_node_s_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    sockopt::set_socket_linger(&accepted, Some(Duration::ZERO)).unwrap();
+    drop(accepted);
+    let secret = Secret::new(b"what only nodes know").unwrap();
+    let encryption = Encryption::new(Encrypts::BetweenMachines).unwrap();
+    let mut queue = AcceptQueue::new(NodeId(1), &secret, encryption, node(1, 2).terms);
+    let channel = Channel::tcp(stream).unwrap();
+    let greeted = queue.greet(NodeId(0), Use::Rendezvous, channel, "x".into());
+    assert!(greeted.is_ok(), "{greeted:?}");
+    assert!(!queue.is_greeting(NodeId(0), Use::Rendezvous));
+    assert_eq!(queue.refused.connections, 1);
 }
 
 #[test]

@@ -63,6 +63,8 @@ impl Wire {
             Ok(0) => Ok(Received::End),
             Ok(count) => Ok(Received::Bytes(&buffer[..count])),
             Err(cause) if is_nothing(&cause) => Ok(Received::Nothing),
+            // A write has found before that the connection is reset.
+            Err(cause) if cause.kind() == ErrorKind::NotConnected => Ok(Received::End),
             Err(cause) if self.channel.binding().is_none() => {
                 Err(HandshakeError::Encryption(cause.to_string()))
             }
