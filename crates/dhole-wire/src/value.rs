@@ -25,7 +25,7 @@ pub trait Wire: Sized {
     /// The value with this head, whose tail begins `tail`.
     ///
     /// # Errors
-    /// [`WireError`]
+    /// The bytes are not those of a value.
     fn read(head: &Self::Head, tail: &mut Tail<'_>) -> Result<Self, WireError>;
 
     /// Bytes of the whole value.
@@ -51,7 +51,7 @@ pub trait Wire: Sized {
     /// The value whose head and tail begin `bytes`.
     ///
     /// # Errors
-    /// [`WireError`]
+    /// The bytes are not those of a value.
     #[inline]
     fn take(bytes: &mut Tail<'_>) -> Result<Self, WireError> {
         let head = bytes.head::<Self::Head>()?;
@@ -61,7 +61,7 @@ pub trait Wire: Sized {
     /// The value that is all of `bytes`.
     ///
     /// # Errors
-    /// [`WireError`]
+    /// The bytes are not those of a value.
     #[inline]
     fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         let mut tail = Tail::new(bytes);
