@@ -16,8 +16,8 @@ pub(crate) struct PhaseClock {
     /// Since when, by the clock of waits.
     since_ns: u64,
     times: PhaseTimes,
-    /// When the last barrier was over, by the node's clock, and how long the worker had been held up
-    /// then.
+    /// When the last barrier was over, by the node's clock, and how long the worker had been held
+    /// up then.
     barrier_over: [u64; 2],
     /// The last look at the processor's clock.
     looked: Option<Look>,

@@ -10,6 +10,7 @@ mod isolate;
 mod release;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ use dhole_space::{Catcher, CatcherKind};
 use dhole_wire::Wire as _;
 
 use self::effects::{Effects, MemoryHost};
+use self::waits::AT_ONCE;
+pub(crate) use self::waits::waits_at;
 use crate::access_error::{MemoryAccessError, MemoryAccessFailure};
 use crate::arena::{Arena, Object, Placed};
 use crate::borrowed;
@@ -167,21 +170,6 @@ fn known(sites: &Mutex<Sites>, address: u64) -> Option<String> {
 /// A thread waits for the page of an address.
 fn waits_for(address: u64) -> WaitsFor {
     WaitsFor::Page(address / MINIPAGE_PAGE * MINIPAGE_PAGE)
-}
-
-/// What a step is told for which does not wait.
-const AT_ONCE: (WaitsFor, PartsWait) = (
-    WaitsFor::Page(u64::MAX),
-    waits_at(WaitCause::Operation, None),
-);
-
-/// A wait of the program for memory, as a report tells it: by a place, if that is known.
-pub(crate) const fn waits_at(cause: WaitCause, site: Option<CallSite>) -> PartsWait {
-    PartsWait {
-        cause,
-        what: "raw memory",
-        site,
-    }
 }
 
 /// How an access that faulted went.
@@ -501,31 +489,9 @@ impl Memory {
         })
     }
 
-    /// Notes that a thread has waited for this otherwise than by messages, since this time on the
-    /// node's clock.
-    ///
-    /// # Errors
-    /// As [`acts`](Memory::acts).
-    pub fn waited(&self, told: PartsWait, since_ns: u64) -> Result<(), MemoryWaitError> {
-        self.steps(AT_ONCE, &mut |_, effects| {
-            effects.out.waits_for = Some(told);
-            effects.out.since_ns = Some(since_ns);
-            PartsStep::Over
-        })
-    }
-
-    /// The node's clock.
-    ///
-    /// # Errors
-    /// As [`acts`](Memory::acts).
-    pub fn now_ns(&self) -> Result<u64, MemoryWaitError> {
-        let mut now_ns = 0;
-        self.acts(|_, effects| now_ns = effects.out.now_ns)?;
-        Ok(now_ns)
-    }
-
     /// Takes a step, and another one whenever what it waits for may have come, until it is over.
-    /// A report tells of the wait, if it is one. All that threads do with memory goes by here, so no step goes on after it was refused.
+    /// A report tells of the wait, if it is one. All that threads do with memory goes by here, so
+    /// no step goes on after it was refused.
     ///
     /// # Errors
     /// [`MemoryWaitError`]: what the system or a check refuses in a step, say.

@@ -369,8 +369,8 @@ fn raw(line: &LineCost) -> (&'static str, &'static str) {
         ),
         WaitCause::Object if is_named_by_address => (
             "to read pages of raw memory",
-            "let the thread read them that writes them, or keep what is read apart from what others \
-             write",
+            "let the thread read them that writes them, or keep what is read apart from what \
+             others write",
         ),
         WaitCause::Object => (
             "to read rows of raw memory that are borrowed",
