@@ -51,15 +51,15 @@ impl HeapMut<'_> {
     /// expected, also while the worker computes; whether it is clean now. If it is not, the
     /// worker has written it, or is about to.
     pub fn withdraw(&mut self, oid: Oid) -> bool {
-        let handle = self.heap.write.load(oid).map(NonNull::as_ptr);
-        let Some(handle) = handle.filter(|handle| touch::is_expected(*handle)) else {
+        let Some(at) = self
+            .is_untouched(oid)
+            .then(|| self.heap.place(oid))
+            .flatten()
+        else {
             return false;
         };
-        let Some(at) = self.heap.place(oid) else {
-            return false;
-        };
-        // SAFETY: null leads nowhere, and the node lock is held.
-        if !unsafe { self.heap.write.exchange(oid, handle, std::ptr::null_mut()) } {
+        // SAFETY: the node lock is held.
+        if !unsafe { self.heap.write.withdraw(oid) } {
             return false;
         }
         self.heap.chunks[at.chunk].set_clean(at.slot);

@@ -2,16 +2,16 @@
 //! section 3.2).
 
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use dhole_model::Oid;
+use dhole_space::touch::HandlePlace;
 use dhole_space::{HUGE_BYTES, View, space, touch, view_of};
 
 /// One of a node's two tables, indexed by object id. The entry of an object that the node does
 /// not hold is null, which is also what untouched memory of the reservation reads as.
 #[derive(Clone, Copy)]
 pub(crate) struct HandleTable {
-    base: NonNull<AtomicPtr<u8>>,
+    base: NonNull<HandlePlace>,
     entries: u64,
 }
 
@@ -43,8 +43,14 @@ impl HandleTable {
     pub(crate) unsafe fn load_unchecked(&self, oid: u64) -> *mut u8 {
         // SAFETY: the entry exists, as the caller promises, and is mapped, by the contract of
         // `new`.
-        let entry = unsafe { self.base.add(oid as usize).as_ref() };
-        entry.load(Ordering::Relaxed)
+        unsafe { self.base.add(oid as usize).as_ref() }.load()
+    }
+
+    /// The entry; `None` when `oid` is beyond the table.
+    #[inline]
+    fn place(&self, oid: Oid) -> Option<&HandlePlace> {
+        // SAFETY: the entry exists, by the test before, and is mapped, by the contract of `new`.
+        (oid.0 < self.entries).then(|| unsafe { self.base.add(oid.0 as usize).as_ref() })
     }
 
     /// Whether the object may be read; `false` as well when `oid` is beyond the table.
@@ -60,11 +66,7 @@ impl HandleTable {
     /// The handle, if it is set; `None` as well when `oid` is beyond the table.
     #[inline]
     pub(crate) fn load(&self, oid: Oid) -> Option<NonNull<u8>> {
-        if oid.0 >= self.entries {
-            return None;
-        }
-        // SAFETY: the id is below the number of entries, by the test above.
-        NonNull::new(unsafe { self.load_unchecked(oid.0) })
+        self.place(oid).and_then(|place| NonNull::new(place.load()))
     }
 
     /// Points the entry of `oid` to `object`.
@@ -81,32 +83,30 @@ impl HandleTable {
     /// When `oid` is beyond the table.
     #[inline]
     pub(crate) unsafe fn set(&self, oid: Oid, object: *mut u8) {
-        assert!(oid.0 < self.entries, "{oid} is beyond the handle table");
-        // SAFETY: the entry exists, by the test above, and is mapped, by the contract of `new`.
-        let entry = unsafe { self.base.add(oid.0 as usize).as_ref() };
-        entry.store(object, Ordering::Relaxed);
+        let place = self.place(oid);
+        let place = place.unwrap_or_else(|| panic!("{oid} is beyond the handle table"));
+        place.set(object);
     }
 
-    /// Exchanges the entry of `oid` for `to` if it is still `from`; whether it was.
-    ///
-    /// The worker, which computes, exchanges the handle of an object that it is
-    /// [`expected`](touch::expected) to write. So does who has the node lock and withdraws the
-    /// object from it. One of the two finds the entry changed. Relaxed is enough: before the
-    /// exchange the worker wrote the bytes in a call's hold of the lock, or before that; after an
-    /// exchange in vain it takes the lock.
+    /// Notes that the worker writes an object that it is [`expected`](touch::expected) to write;
+    /// whether that was so, and the object was not [withdrawn](HandleTable::withdraw) meanwhile.
     ///
     /// # Safety
-    /// As for [`set`](HandleTable::set), of what `to` leads to, for the worker that writes once its
-    /// exchange has succeeded.
+    /// The caller is the worker's own thread, and the handle was stored under the contract of
+    /// [`set`](HandleTable::set) for a worker that writes once its write is noted.
     #[inline]
-    pub(crate) unsafe fn exchange(&self, oid: Oid, from: *mut u8, to: *mut u8) -> bool {
-        if oid.0 >= self.entries {
-            return false;
-        }
-        // SAFETY: the entry exists, by the test above, and is mapped, by the contract of `new`.
-        let entry = unsafe { self.base.add(oid.0 as usize).as_ref() };
-        let relaxed = Ordering::Relaxed;
-        entry.compare_exchange(from, to, relaxed, relaxed).is_ok()
+    pub(crate) unsafe fn note(&self, oid: Oid) -> bool {
+        self.place(oid).is_some_and(HandlePlace::note)
+    }
+
+    /// Makes the entry of an object null that the worker is [`expected`](touch::expected) to write;
+    /// whether that was so, and the worker has not [noted](HandleTable::note) its write meanwhile.
+    ///
+    /// # Safety
+    /// The node lock is held.
+    #[inline]
+    pub(crate) unsafe fn withdraw(&self, oid: Oid) -> bool {
+        self.place(oid).is_some_and(HandlePlace::withdraw)
     }
 
     /// Makes the entry of `oid` null.
@@ -121,7 +121,7 @@ impl HandleTable {
 
     /// Lets the system use huge pages for the entries of `count` ids, if they fill some.
     pub(crate) fn advise_huge(&self, first: Oid, count: u64) {
-        let bytes = count * size_of::<AtomicPtr<u8>>() as u64;
+        let bytes = count * size_of::<HandlePlace>() as u64;
         let end = first.0.checked_add(count);
         if bytes >= HUGE_BYTES && end.is_some_and(|end| end <= self.entries) {
             // SAFETY: the entries exist, by that test, and are mapped, by `new`'s contract.

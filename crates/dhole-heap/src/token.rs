@@ -151,16 +151,11 @@ impl<'id> Token<'id> {
     /// [withdrawn](crate::HeapMut::withdraw): then it is writable from now on.
     #[inline]
     pub fn note_write(&mut self, miss: &Miss) -> bool {
-        // A miss may name any id, unlike a reference.
-        let handle = self.write.load(miss.oid).map(NonNull::as_ptr);
-        let Some(handle) = handle.filter(|handle| touch::is_expected(*handle)) else {
-            return false;
-        };
         // SAFETY: by the contract of `HandleTable::set` under which the handle was stored, the
         // worker may write what it leads to once this is noted. This is the worker's own thread,
         // for it borrows the token.
-        if !unsafe { self.write.exchange(miss.oid, handle, touch::noted(handle)) } {
-            return false; // withdrawn meanwhile
+        if !unsafe { self.write.note(miss.oid) } {
+            return false;
         }
         // SAFETY: the token is borrowed mutably.
         unsafe { self.extents.noted.push((miss.oid, miss.site)) };

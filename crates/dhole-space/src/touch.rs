@@ -15,6 +15,11 @@
 
 use std::ptr::NonNull;
 
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicPtr, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicPtr, Ordering};
+
 /// Where a handle leads, which may be touched. Not a `NonNull`: where the ways of a hit meet, the
 /// compiler would look for the null that stands for no `NonNull` once more.
 #[derive(Clone, Copy)]
@@ -26,6 +31,51 @@ impl Found {
     pub fn object(self) -> NonNull<u8> {
         // SAFETY: this type is made in this module alone, of an address that was found not to be 0.
         unsafe { NonNull::new_unchecked(self.0) }
+    }
+}
+
+/// The place of a handle, which a node's worker and whoever has the node's lock change.
+///
+/// The worker, which computes, [notes](HandlePlace::note) its first write of an object that is
+/// [`expected`] to be written, while another thread [withdraws](HandlePlace::withdraw) the object.
+/// Each exchanges the handle that it has loaded, so one of the two finds it changed. Relaxed is
+/// enough: before the exchange the worker wrote the bytes in a call's hold of the lock, or before
+/// that; after an exchange in vain it takes the lock.
+#[repr(transparent)]
+pub struct HandlePlace(AtomicPtr<u8>);
+
+impl HandlePlace {
+    /// The handle, or null.
+    #[inline(always)]
+    pub fn load(&self) -> *mut u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Puts a handle there, whatever was there.
+    #[inline]
+    pub fn set(&self, handle: *mut u8) {
+        self.0.store(handle, Ordering::Relaxed);
+    }
+
+    /// For the worker: notes the write of an object that is expected to be written; whether it was,
+    /// and is not withdrawn.
+    #[inline]
+    pub fn note(&self) -> bool {
+        let handle = self.load();
+        is_expected(handle) && self.exchange(handle, noted(handle))
+    }
+
+    /// Makes the handle of an object null that is expected to be written; whether it was, and its
+    /// write is not noted.
+    #[inline]
+    pub fn withdraw(&self) -> bool {
+        let handle = self.load();
+        is_expected(handle) && self.exchange(handle, std::ptr::null_mut())
+    }
+
+    fn exchange(&self, from: *mut u8, to: *mut u8) -> bool {
+        let relaxed = Ordering::Relaxed;
+        self.0.compare_exchange(from, to, relaxed, relaxed).is_ok()
     }
 }
 
@@ -139,4 +189,108 @@ unsafe fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
 unsafe fn touched(_: *mut u8, _: bool) -> Option<Found> {
     None
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// What the worker or the other thread does wrong.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Mistake {
+        Nothing,
+        /// The worker stores the handle instead of exchanging it.
+        NoteByStore,
+        /// The other thread stores null.
+        WithdrawByStore,
+    }
+
+    /// The place of a handle, and the object to which it leads.
+    struct Shared {
+        place: HandlePlace,
+        object: UnsafeCell<u64>,
+        mistake: Mistake,
+    }
+
+    impl Shared {
+        /// As an exchange does, but by a load and a store.
+        fn stores(&self, to: impl Fn(*mut u8) -> *mut u8) -> bool {
+            let handle = self.place.load();
+            let expected = is_expected(handle);
+            if expected {
+                self.place.set(to(handle));
+            }
+            expected
+        }
+
+        /// The worker writes the object, if it may.
+        fn write(&self) -> bool {
+            let is_mine = match self.mistake {
+                Mistake::NoteByStore => self.stores(noted),
+                _ => self.place.note(),
+            };
+            if is_mine {
+                // SAFETY: the note is the worker's, and loom finds out whether that is enough.
+                self.object.with_mut(|object| unsafe { *object = 7 });
+            }
+            is_mine
+        }
+
+        /// Another thread reads the object for a node that asks for it, if it may.
+        fn read(&self) -> bool {
+            let is_mine = match self.mistake {
+                Mistake::WithdrawByStore => self.stores(|_| std::ptr::null_mut()),
+                _ => self.place.withdraw(),
+            };
+            if is_mine {
+                // SAFETY: as above.
+                let read = self.object.with(|object| unsafe { *object });
+                assert_eq!(read, 5, "what was there before the write");
+            }
+            is_mine
+        }
+    }
+
+    fn explore(mistake: Mistake) {
+        loom::model(move || {
+            let object: *mut u8 = std::ptr::without_provenance_mut(64);
+            let shared = Arc::new(Shared {
+                place: HandlePlace(AtomicPtr::new(expected(object))),
+                object: UnsafeCell::new(5),
+                mistake,
+            });
+            let other = Arc::clone(&shared);
+            let withdraws = thread::spawn(move || other.read());
+            let is_written = shared.write();
+            let is_withdrawn = withdraws.join().unwrap();
+            assert_ne!(is_written, is_withdrawn, "one of the two");
+            let left = if is_written {
+                object
+            } else {
+                std::ptr::null_mut()
+            };
+            assert_eq!(shared.place.load(), left);
+        });
+    }
+
+    #[test]
+    fn an_object_is_either_written_or_withdrawn() {
+        explore(Mistake::Nothing);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_note_that_is_stored_is_caught() {
+        explore(Mistake::NoteByStore);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_withdrawal_that_is_stored_is_caught() {
+        explore(Mistake::WithdrawByStore);
+    }
 }
