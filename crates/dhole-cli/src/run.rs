@@ -19,7 +19,7 @@ mod verdict;
 
 use std::process::ExitCode;
 
-use dhole::{Defaults, Waiting};
+use dhole::Defaults;
 
 use crate::arguments::{Dump, Node, Run};
 
@@ -31,7 +31,6 @@ pub use error::RunError;
 /// [`RunError`] if they cannot all be started.
 pub fn run(wanted: &Run) -> Result<ExitCode, RunError> {
     Defaults::check_env()?;
-    Waiting::default().or_env()?;
     let hosts = wanted.hosts.as_deref().map(hosts::read).transpose()?;
     let places = hosts::places(hosts.as_deref(), wanted.nodes)?;
     supervise::run(wanted, &places).map(ExitCode::from)

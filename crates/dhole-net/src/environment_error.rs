@@ -1,7 +1,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use dhole_model::MissingFeature;
+use dhole_model::{MissingFeature, UnknownVariable};
 use thiserror::Error;
 
 /// What is wrong with what the environment says.
@@ -25,6 +25,9 @@ pub enum EnvironmentError {
         /// What it should say.
         expected: String,
     },
+    /// The environment has a variable that is none of dhole's.
+    #[error(transparent)]
+    Unknown(#[from] UnknownVariable),
     /// The environment asks for what the program is built without.
     #[error(transparent)]
     Feature(#[from] MissingFeature),

@@ -13,6 +13,17 @@ pub const LONGEST_BACKOFF_US: u64 = 1_000_000;
 /// In milliseconds.
 pub const LONGEST_SLEEP_MS: u64 = 1_000;
 
+/// How long a node may be silent. In milliseconds.
+pub const LEAST_BOUND_MS: u64 = 10;
+/// In milliseconds.
+pub const LONGEST_BOUND_MS: u64 = 3_600_000;
+/// How long joining may take. In milliseconds.
+pub const LONGEST_JOIN_MS: u64 = 3_600_000;
+/// Limits of what others may make a process keep: a message, in MiB.
+pub const MOST_MESSAGE_MIB: u64 = 1 << 20;
+/// Ranges of objects.
+pub const MOST_LEARNT_RUNS: u64 = 1 << 32;
+
 /// Names the run, for nodes that MPI's launchers start too.
 pub const RUN: &str = "DHOLE_RUN";
 

@@ -317,6 +317,9 @@ pub enum ConfigError {
         /// What it could say.
         expected: String,
     },
+    /// The environment has a variable that is none of dhole's.
+    #[error(transparent)]
+    UnknownVariable(#[from] dhole_model::UnknownVariable),
     /// The settings of a simulation, given or found in the environment, are impossible.
     #[error("simulating a cluster: {cause}")]
     Simulation {

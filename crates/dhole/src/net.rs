@@ -36,6 +36,8 @@ pub use dhole_rpc::{
 
 use dhole_join::Membership;
 
+use crate::settings::Defaults;
+
 /// Joins this process to the others of its cluster, and returns its port to them. It returns `None`
 /// if no launcher (`dhole run`, a batch script, or with the feature `mpi` `mpirun`) started this
 /// process as one of several. A process has one port: a program that calls [`run`](crate::run) must
@@ -45,5 +47,6 @@ use dhole_join::Membership;
 /// [`JoinError`] if the environment describes no valid cluster, or the other processes cannot be
 /// joined.
 pub fn join() -> Result<Option<Box<dyn Port>>, JoinError> {
+    Defaults::check_names().map_err(EnvironmentError::from)?;
     Membership::from_env()?.map(Membership::join).transpose()
 }

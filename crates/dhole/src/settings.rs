@@ -1,9 +1,12 @@
-//! The settings of runs that the environment and the command have too: one table. ARCHITECTURE says
-//! how a setting is added.
+//! The settings of runs that the environment and the command have too, and all other variables of
+//! the environment that dhole reads: one table. ARCHITECTURE says how a setting is added.
 
 use dhole_model::{Barriers, Coherence, Variants};
-pub use dhole_model::{Bounded, UnknownValue, Value};
-use dhole_net::variables::{LONGEST_BACKOFF_US, LONGEST_SLEEP_MS, LONGEST_SPIN_US};
+pub use dhole_model::{Bounded, UnknownValue, UnknownVariable, Value};
+use dhole_net::variables::{
+    LEAST_BOUND_MS, LONGEST_BACKOFF_US, LONGEST_BOUND_MS, LONGEST_JOIN_MS, LONGEST_SLEEP_MS,
+    LONGEST_SPIN_US, MOST_LEARNT_RUNS, MOST_MESSAGE_MIB,
+};
 pub use dhole_node::{By, Said};
 use dhole_node::{
     ConfigError, Domains, MemoryConsistency, MemoryLayout, MemoryManagers, Races, SetBy,
@@ -14,7 +17,7 @@ use dhole_node::{
 pub struct Setting {
     /// The variable.
     pub variable: &'static str,
-    /// The option, without its two dashes.
+    /// The option, without its two dashes; nothing where there is none.
     pub option: &'static str,
     /// What the option's help calls the value; nothing where the option is a switch.
     pub value_name: &'static str,
@@ -40,6 +43,23 @@ impl Setting {
             check: |said| V::accept(said).map(drop),
         }
     }
+}
+
+/// Which connections between processes are encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Variants)]
+#[variants(name, setting)]
+enum Encryption {
+    Auto,
+    Always,
+    Never,
+}
+
+/// How faults of raw memory are caught.
+#[derive(Clone, Copy, PartialEq, Eq, Variants)]
+#[variants(name, setting)]
+enum Faults {
+    Uffd,
+    Mprotect,
 }
 
 /// Makes [`Defaults`] of a row for each setting: its field, its variable's name behind `DHOLE_`,
@@ -162,15 +182,28 @@ type Look<'a> = dyn Fn(&'static str) -> Option<String> + 'a;
 
 /// The value of a variable, if it says anything.
 fn one<V: Value>(look: &Look<'_>, variable: &'static str) -> Result<Option<V>, ConfigError> {
-    let Some(value) = look(variable).filter(|said| !said.is_empty()) else {
-        return Ok(None);
-    };
-    let accepted = V::accept(&value).map(Some);
-    accepted.map_err(|UnknownValue { value, expected }| ConfigError::Variable {
+    let accepted = said(look, variable)
+        .map(|value| V::accept(&value))
+        .transpose();
+    accepted.map_err(|unknown| wrong(variable, unknown))
+}
+
+/// What a variable says, if it says anything.
+fn said(look: &Look<'_>, variable: &'static str) -> Option<String> {
+    look(variable).filter(|said| !said.is_empty())
+}
+
+fn wrong(variable: &'static str, UnknownValue { value, expected }: UnknownValue) -> ConfigError {
+    ConfigError::Variable {
         variable,
         value,
         expected,
-    })
+    }
+}
+
+/// A setting that has no option.
+const fn of_processes<V: Value>(variable: &'static str) -> Setting {
+    Setting::of::<V>([variable, "", ""], "")
 }
 
 fn from_env(variable: &'static str) -> Option<String> {
@@ -209,11 +242,82 @@ impl Defaults {
         ),
     ];
 
+    /// Settings of processes, whatever they run: `dhole run` hands the variables on to all nodes.
+    pub const OF_PROCESSES: &[Setting] = &[
+        of_processes::<Bounded<LEAST_BOUND_MS, LONGEST_BOUND_MS>>("DHOLE_BOUND_MS"),
+        of_processes::<Bounded<1, LONGEST_JOIN_MS>>("DHOLE_JOIN_MS"),
+        of_processes::<Bounded<1, MOST_LEARNT_RUNS>>("DHOLE_LEARNT_RUNS"),
+        of_processes::<Bounded<1, MOST_MESSAGE_MIB>>("DHOLE_MESSAGE_MIB"),
+        of_processes::<Encryption>("DHOLE_TLS"),
+        of_processes::<Faults>("DHOLE_FAULTS"),
+        of_processes::<Bounded<0, { u64::MAX }>>("DHOLE_MOST_MAPPINGS"),
+        of_processes::<bool>("DHOLE_STORE_FENCE"),
+    ];
+
+    /// All other variables that dhole reads.
+    const OTHERS: &[&str] = &[
+        // What a launcher tells a node.
+        "DHOLE_HELLO",
+        "DHOLE_HOST",
+        "DHOLE_INHERITED",
+        "DHOLE_LAUNCHER_FD",
+        "DHOLE_LISTEN",
+        "DHOLE_MEETING",
+        "DHOLE_MEETING_FD",
+        "DHOLE_NODE",
+        "DHOLE_NODES",
+        "DHOLE_RUN",
+        "DHOLE_SECRET_FD",
+        "DHOLE_SECRET_FILE",
+        "DHOLE_SIM",
+        "DHOLE_TRANSPORT",
+        // Of the command and of scripts for batch systems.
+        "DHOLE_C",
+        "DHOLE_CC",
+        "DHOLE_SECRETS",
+        // Of dhole's own tests.
+        "DHOLE_DECODER",
+        "DHOLE_EXAMPLES",
+        "DHOLE_GOLDEN",
+        "DHOLE_SEED",
+        "DHOLE_SEEDS",
+        "DHOLE_SPLASH",
+        "DHOLE_SPLASH_ONLY",
+        "DHOLE_TRACE",
+    ];
+
+    /// The settings that a user may make in the environment.
+    pub fn all() -> impl Iterator<Item = &'static Setting> {
+        let all = [Self::SETTINGS, Self::WAITING, Self::OF_PROCESSES];
+        all.into_iter().flatten()
+    }
+
+    /// The names of all variables that dhole reads.
+    pub fn known() -> Vec<&'static str> {
+        let settings = Self::all().map(|setting| setting.variable);
+        settings.chain(Self::OTHERS.iter().copied()).collect()
+    }
+
+    /// Refuses a variable of this process that is called as dhole's are and is none of them.
+    ///
+    /// # Errors
+    /// It is named, with the nearest that there is.
+    pub fn check_names() -> Result<(), UnknownVariable> {
+        let variables = std::env::vars_os();
+        let variables = variables.map(|(name, value)| {
+            let name = name.to_string_lossy().into_owned();
+            (name, !value.is_empty())
+        });
+        UnknownVariable::look(variables, &Self::known())
+    }
+
     /// Reads the settings from the environment of this process.
     ///
     /// # Errors
-    /// [`ConfigError::Variable`] names a variable whose value is unknown.
+    /// [`ConfigError::Variable`] names a variable whose value is unknown, and
+    /// [`ConfigError::UnknownVariable`] one that dhole does not have.
     pub fn from_env() -> Result<Defaults, ConfigError> {
+        Self::check_names()?;
         Defaults::read(&from_env)
     }
 
@@ -223,8 +327,13 @@ impl Defaults {
     /// # Errors
     /// As of [`from_env`](Defaults::from_env), but for the protocol.
     pub fn check_env() -> Result<(), ConfigError> {
-        let but_protocol = |variable| (variable != Self::PROTOCOL).then(|| from_env(variable))?;
-        Defaults::read(&but_protocol).map(|_| ())
+        Self::check_names()?;
+        let mut all = Self::all().filter(|setting| setting.variable != Self::PROTOCOL);
+        all.try_for_each(|setting| {
+            let checked =
+                said(&from_env, setting.variable).map_or(Ok(()), |it| (setting.check)(&it));
+            checked.map_err(|unknown| wrong(setting.variable, unknown))
+        })
     }
 }
 
@@ -293,6 +402,10 @@ mod tests {
             );
             let option = setting.option.to_uppercase().replace('-', "_");
             assert_eq!(option, name, "an option is called as its variable");
+        }
+        for setting in Defaults::OF_PROCESSES {
+            let refused = (setting.check)("0x").unwrap_err();
+            assert!(!refused.expected.is_empty(), "{}", setting.variable);
         }
         for (setting, (least, most)) in Defaults::WAITING.iter().zip([
             (0, LONGEST_SPIN_US),

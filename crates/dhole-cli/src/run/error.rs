@@ -58,9 +58,6 @@ pub enum RunError {
     /// A variable of the environment that is for all nodes has a value that cannot be.
     #[error(transparent)]
     Variable(#[from] dhole::ConfigError),
-    /// One that says how nodes wait.
-    #[error(transparent)]
-    Waiting(#[from] dhole::net::EnvironmentError),
     /// There is no such program.
     #[error("there is no program `{program}`")]
     NoSuchProgram {
@@ -176,7 +173,6 @@ impl RunError {
             | RunError::Slots { .. }
             | RunError::Remote { .. }
             | RunError::Variable(_)
-            | RunError::Waiting(_)
             | RunError::NoRun { .. }
             | RunError::NothingRuns
             | RunError::SeveralRun { .. } => 2,

@@ -703,21 +703,8 @@ impl Ending {
 
 /// The settings of the user for all nodes: neither the secret, nor any that differ between nodes.
 fn settings() -> BTreeMap<String, String> {
-    let names = [
-        "DHOLE_BOUND_MS",
-        "DHOLE_JOIN_MS",
-        "DHOLE_LEARNT_RUNS",
-        "DHOLE_MESSAGE_MIB",
-        "DHOLE_TLS",
-        "DHOLE_FAULTS",
-        "DHOLE_MOST_MAPPINGS",
-        "DHOLE_STORE_FENCE",
-    ];
-    let settings = Defaults::SETTINGS.iter().chain(Defaults::WAITING);
-    let names = names
-        .into_iter()
-        .chain(settings.map(|setting| setting.variable));
-    let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
+    let all = Defaults::all().map(|setting| setting.variable);
+    let set = all.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
     set.flatten().collect()
 }
 

@@ -480,6 +480,23 @@ fn variables_of_a_node_that_do_not_say_which_it_is_are_an_error() {
     assert_eq!(output.status.code(), Some(9));
 }
 
+/// A program over threads, and one that `dhole run` starts by a script that changes variables.
+#[test]
+fn a_program_refuses_a_variable_that_dhole_does_not_have() {
+    let said = "the environment has DHOLE_RACE, which is no variable of dhole's: is DHOLE_RACES";
+    let alone = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "meeting::member", "--nocapture"])
+        .env(PROGRAM, "sound")
+        .env("DHOLE_RACE", "fail")
+        .output()
+        .unwrap();
+    let run = run(&["-n", "2"], "DHOLE_RACE=fail exec $MEMBER", &[]);
+    for output in [alone, run] {
+        assert!(text(&output.stdout).contains(said), "{output:?}");
+        assert_eq!(output.status.code(), Some(9));
+    }
+}
+
 #[test]
 fn what_nobody_reads_any_more_ends_no_run() {
     // The last node writes when the reader is gone, and then ends as it likes.

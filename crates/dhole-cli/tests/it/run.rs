@@ -122,6 +122,53 @@ fn values(variable: &str) -> [&'static str; 2] {
 }
 
 #[test]
+fn a_wrong_variable_of_processes_is_one_error_and_an_empty_one_is_none() {
+    for setting in dhole::Defaults::OF_PROCESSES {
+        let variable = setting.variable;
+        let echo = |value| {
+            let mut command = dhole(&["-n", "3", "--prefix", "none"]);
+            command.args(["--", "/bin/sh", "-c", "echo ran"]);
+            command.env(variable, value).output().unwrap()
+        };
+        assert_eq!(lines(&echo("").stdout), ["ran"; 3], "{variable}");
+        let output = echo("wrong");
+        let said = lines(&output.stderr);
+        assert_eq!((code(&output), said.len()), (2, 1), "{variable}: {said:?}");
+        let named = format!("dhole: {variable} is `wrong`: ");
+        assert!(said[0].starts_with(&named), "{said:?}");
+        assert_eq!(output.stdout, b"", "{variable}");
+    }
+}
+
+#[test]
+fn a_variable_that_dhole_does_not_have_is_one_error_that_names_the_nearest() {
+    for (variable, nearest) in [
+        ("DHOLE_NODS", "DHOLE_NODES"),
+        ("DHOLE_SURVIV", "DHOLE_SURVIVE"),
+        ("DHOLE_BOUNDMS", "DHOLE_BOUND_MS"),
+    ] {
+        for subcommand in ["run", "sim"] {
+            let started = |name: &str, value: &str| {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+                command.args([subcommand, "-n", "2", "--", "/bin/echo", "ran"]);
+                command.env(name, value).output().unwrap()
+            };
+            let output = started(variable, "3");
+            let said = format!(
+                "dhole: the environment has {variable}, which is no variable of dhole's: is \
+                 {nearest} meant? (names that begin with DHOLE_TEST_ are free)"
+            );
+            assert_eq!(lines(&output.stderr), [said], "{subcommand}");
+            assert_eq!((code(&output), &output.stdout[..]), (2, &b""[..]));
+            let (empty, free) = (started(variable, ""), started("DHOLE_TEST_NODS", "3"));
+            for output in [empty, free] {
+                assert_ne!(output.stdout, b"", "{subcommand}: {output:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_wrong_variable_is_one_error_also_beside_the_option_and_an_empty_one_is_none() {
     let waits = dhole::Defaults::WAITING
         .iter()

@@ -8,19 +8,16 @@ use dhole_model::NodeId;
 use super::error::JoinError;
 use super::{BuildId, Membership, Way};
 use dhole_net::Waiting;
-use dhole_net::variables::{Look, RUN, number, text, waiting};
+use dhole_net::variables::{
+    LEAST_BOUND_MS, LONGEST_BOUND_MS, LONGEST_JOIN_MS, Look, MOST_LEARNT_RUNS, MOST_MESSAGE_MIB,
+    RUN, number, text, waiting,
+};
 
 /// How long joining may take unless the environment says it: a batch system may take its time to
 /// start the last process.
 const JOIN_MS: u64 = 30_000;
-const LONGEST_JOIN_MS: u64 = 3_600_000;
 /// How long a node may be silent, unless the environment says it.
 const BOUND_MS: u64 = 5_000;
-const LONGEST_BOUND_MS: u64 = 3_600_000;
-
-/// Limits of what others may make a process keep.
-const MOST_MESSAGE_MIB: u64 = 1 << 20;
-const MOST_LEARNT_RUNS: u64 = 1 << 32;
 
 /// The setting under which the arguments of the nodes' programs are compared.
 const ARGUMENTS: &str = "program arguments";
@@ -35,7 +32,8 @@ pub(super) fn member(
 ) -> Result<Membership, JoinError> {
     waiting(look, Waiting::default())?;
     let within = number(look, "DHOLE_JOIN_MS", 1, LONGEST_JOIN_MS)?.unwrap_or(JOIN_MS);
-    let bound = number(look, "DHOLE_BOUND_MS", 10, LONGEST_BOUND_MS)?.unwrap_or(BOUND_MS);
+    let bound =
+        number(look, "DHOLE_BOUND_MS", LEAST_BOUND_MS, LONGEST_BOUND_MS)?.unwrap_or(BOUND_MS);
     let message = number(look, "DHOLE_MESSAGE_MIB", 1, MOST_MESSAGE_MIB)?;
     let learnt = number(look, "DHOLE_LEARNT_RUNS", 1, MOST_LEARNT_RUNS)?;
     let said = |limit: Option<u64>| limit.map_or("unset".to_owned(), |limit| limit.to_string());

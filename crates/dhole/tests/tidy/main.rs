@@ -95,6 +95,34 @@ fn every_source_file_is_tidy() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
+/// The variables that code names: whole string literals, but for those of tests.
+fn variables(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let names = code.split("\"DHOLE_").skip(1);
+    let names = names.filter_map(|rest| rest.split_once('"').map(|(name, _)| name));
+    let is_name = |name: &&str| {
+        let letters = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        !name.is_empty() && name.chars().all(letters)
+    };
+    let names = names.filter(is_name);
+    names.map(|name| format!("DHOLE_{name}")).collect()
+}
+
+#[test]
+fn every_variable_that_the_sources_name_is_in_the_table() {
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    let in_crates = |path: &&PathBuf| path.components().any(|part| part.as_os_str() == "src");
+    let texts = files.iter().filter(in_crates).map(fs::read_to_string);
+    let named: BTreeSet<String> = texts.flat_map(|text| variables(&text.unwrap())).collect();
+    assert!(named.len() > 20, "{named:?}");
+    let known = dhole::Defaults::known();
+    let is_free = |name: &str| name.starts_with(dhole::settings::UnknownVariable::FREE);
+    let unknown = |name: &&String| !known.contains(&name.as_str()) && !is_free(name);
+    let unknown: Vec<&String> = named.iter().filter(unknown).collect();
+    assert!(unknown.is_empty(), "not in `dhole::settings`: {unknown:?}");
+}
+
 #[test]
 fn the_check_itself_finds_what_it_looks_for() {
     let long = "x".repeat(LONGEST_LINE + 1);
