@@ -4,6 +4,8 @@ use dhole::sim::{NetworkError, SettingsError};
 use dhole::{ConfigError, RunError};
 use thiserror::Error;
 
+use crate::run::advice;
+
 /// The error of `dhole sim`.
 #[derive(Debug, Error)]
 pub enum SimError {
@@ -62,7 +64,10 @@ pub enum SimError {
         program: String,
     },
     /// The file with which the program reports to the command cannot be made or read.
-    #[error("the file in which `{program}` says that it is a dhole program: {cause}")]
+    #[error(
+        "the file in which `{program}` says that it is a dhole program: {cause}{}",
+        advice(cause)
+    )]
     Hello {
         /// As it was given.
         program: String,

@@ -4,9 +4,14 @@ use std::os::fd::AsRawFd;
 use std::process;
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 /// The environment variable with the path of the file for the child's report.
 pub const ENVIRONMENT_VARIABLE: &str = "DHOLE_HELLO";
+
+/// The most bytes of a report.
+const MOST_BYTES: u64 = 1 << 16;
 
 /// A fresh file in which a child writes `run` when it calls `dhole::run`. So the command notices a
 /// program that never calls it. The file has no name in any folder: it is gone however this command
@@ -16,6 +21,11 @@ pub struct Hello(File);
 impl Hello {
     /// Makes the file, which is gone with this process.
     pub fn new() -> io::Result<Hello> {
+        let limit = getrlimit(Resource::Fsize).current;
+        if limit.is_some_and(|most| most < MOST_BYTES) {
+            // A child that says more is ended (SIGXFSZ).
+            return Err(Errno::FBIG.into());
+        }
         Ok(Hello(
             memfd_create("dhole-hello", MemfdFlags::CLOEXEC)?.into(),
         ))
@@ -28,7 +38,6 @@ impl Hello {
 
     /// Reads the child's report.
     pub fn heard(mut self) -> io::Result<Heard> {
-        const MOST_BYTES: u64 = 1 << 16;
         let mut said = String::new();
         self.0.rewind()?;
         self.0.take(MOST_BYTES).read_to_string(&mut said)?;

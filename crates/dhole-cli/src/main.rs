@@ -17,8 +17,12 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use dhole_cli::{paper, primitive, say};
+use dhole_space::runtime_thread::SignalMask;
+use signal_hook::consts::SIGXFSZ;
 
 fn main() -> ExitCode {
+    // A file longer than `ulimit -f` allows is an error here. Programs begin without the mask.
+    SignalMask::current().with(&[SIGXFSZ]).apply();
     let command = match Arguments::read(std::env::args_os()) {
         Ok(Arguments { command }) => command,
         Err(instead) => return show(&instead),

@@ -23,7 +23,7 @@ use dhole::Defaults;
 
 use crate::arguments::{Dump, Node, Run};
 
-pub use error::RunError;
+pub use error::{RunError, advice};
 
 /// Runs the program on processes, and returns the exit code of the first that failed.
 ///

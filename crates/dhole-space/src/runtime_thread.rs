@@ -80,6 +80,15 @@ impl SignalMask {
         self
     }
 
+    /// The same, and these signals.
+    pub fn with(mut self, signals: &[c_int]) -> SignalMask {
+        for signal in signals {
+            // SAFETY: the set is this value's own. The call refuses what is no signal.
+            unsafe { libc::sigaddset(&raw mut self.0, *signal) };
+        }
+        self
+    }
+
     /// The set as the system takes it.
     pub fn set(&self) -> libc::sigset_t {
         self.0
@@ -109,6 +118,11 @@ impl SignalMask {
 
     /// Nothing.
     pub fn without(self, _: &[c_int]) -> SignalMask {
+        self
+    }
+
+    /// Nothing.
+    pub fn with(self, _: &[c_int]) -> SignalMask {
         self
     }
 
@@ -167,6 +181,14 @@ mod tests {
             !blocks(libc::SIGQUIT) && blocks(libc::SIGUSR1)
         };
         let thread = spawn("dhole-test", takes).expect("a thread");
+        assert!(thread.join().expect("it does not panic"));
+        let blocked = || {
+            let none = [libc::SIGUSR1, libc::SIGXFSZ];
+            SignalMask::of_runtime().without(&none).apply();
+            SignalMask::current().with(&[libc::SIGXFSZ]).apply();
+            blocks(libc::SIGXFSZ) && !blocks(libc::SIGUSR1)
+        };
+        let thread = spawn("dhole-test", blocked).expect("a thread");
         assert!(thread.join().expect("it does not panic"));
     }
 }

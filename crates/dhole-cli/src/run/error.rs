@@ -145,8 +145,8 @@ pub enum RunError {
     },
 }
 
-/// Advice for a user whose limit of open files, or of threads, is too low.
-fn advice(cause: &io::Error) -> String {
+/// Advice for a user whose limit of open files, of threads, or of bytes of a file is too low.
+pub fn advice(cause: &io::Error) -> String {
     match cause.raw_os_error() {
         Some(code) if code == rustix::io::Errno::MFILE.raw_os_error() => format!(
             "; each node takes {} descriptors of this command: `ulimit -Hn` says how many it may \
@@ -157,6 +157,9 @@ fn advice(cause: &io::Error) -> String {
             "; `ulimit -u` says how many processes and threads a user may have, and each node \
              takes some threads of this command and of its own"
                 .to_owned()
+        }
+        Some(code) if code == rustix::io::Errno::FBIG.raw_os_error() => {
+            "; `ulimit -f` limits files in memory too, and must allow some".to_owned()
         }
         _ => String::new(),
     }

@@ -497,6 +497,63 @@ fn a_program_refuses_a_variable_that_dhole_does_not_have() {
     }
 }
 
+/// The program, under a limit of files in units of 512 bytes.
+fn limited(units: u32, words: &[&str]) -> Output {
+    let started = command(words, "exec $MEMBER", &[]);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -f $0; exec \"$@\"", &units.to_string()]);
+    command.arg(started.get_program()).args(started.get_args());
+    for (name, value) in started.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn a_limit_of_files_is_an_error_in_words_and_ends_nothing_by_a_signal() {
+    for transport in ["shm", "tcp"] {
+        let (last, code) = verdict(&limited(0, &["-n", "2", "--transport", transport]));
+        assert_eq!(code, 125, "{last}");
+        let named = last.starts_with("dhole: starting node 0, handing over the secret: ");
+        assert!(named && last.contains("`ulimit -f`"), "{last}");
+        for units in [2, 2000] {
+            let output = limited(units, &["-n", "2", "--transport", transport]);
+            let code = output.status.code();
+            if transport == "tcp" {
+                assert_eq!(code, Some(0), "{output:?}");
+                continue;
+            }
+            let (said, advice) = (text(&output.stdout), "`--transport tcp`");
+            assert!(
+                said.contains("`ulimit -f`") && said.contains(advice),
+                "{output:?}"
+            );
+            assert_eq!(code, Some(9), "{output:?}");
+        }
+    }
+    // The command's own output.
+    let words = "ulimit -f 2; exec \"$0\" run -n 1 -- seq 1000 > $OUT";
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", words, env!("CARGO_BIN_EXE_dhole")]);
+    let output = command
+        .env("OUT", folder.path().join("out"))
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("writing node 0's standard output: "),
+        "{output:?}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    // What a simulated program says of itself.
+    let mut command = Command::new("/bin/sh");
+    let words = "ulimit -f 0; exec \"$0\" sim -n 2 -- /bin/true";
+    command.args(["-c", words, env!("CARGO_BIN_EXE_dhole")]);
+    let (last, code) = verdict(&command.output().unwrap());
+    assert!(last.contains("`ulimit -f`") && code == 125, "{last}");
+}
+
 #[test]
 fn what_nobody_reads_any_more_ends_no_run() {
     // The last node writes when the reader is gone, and then ends as it likes.

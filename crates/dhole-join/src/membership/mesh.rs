@@ -48,7 +48,11 @@ impl Mesh {
     /// memory, and the other takes it. Each shows the other the files `shows` of its own memory.
     pub fn into_shm(self, me: NodeId, shows: &[OwnedFd]) -> Result<Shm, JoinError> {
         let failed = |peer, cause: &dyn std::fmt::Display, own| {
-            let cause = cause.to_string();
+            let advice = match own {
+                true => "; `--transport tcp` (DHOLE_TRANSPORT=tcp) needs none",
+                false => "",
+            };
+            let cause = format!("{cause}{advice}");
             JoinError::Memory {
                 me,
                 peer,
