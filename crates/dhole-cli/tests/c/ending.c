@@ -33,6 +33,28 @@ static void *spin(void *p) {
     while (counter >= 0) dh_pause();
     return 0;
 }
+static int touched[8];
+/* Ends by nothing of its own: it computes, on what threads of other nodes write too. */
+static void *computes(void *p) {
+    printf("runs %d\n", (int)getpid());
+    fflush(stdout);
+    pthread_mutex_lock(&a);
+    counter++;
+    pthread_mutex_unlock(&a);
+    for (;;) ((volatile int *)touched)[(long)p]++;
+    return 0;
+}
+static void *leave_computing(void *p) {
+    pthread_mutex_lock(&a);
+    while (counter < 4) {
+        pthread_mutex_unlock(&a);
+        usleep(1000);
+        pthread_mutex_lock(&a);
+    }
+    pthread_mutex_unlock(&a);
+    exit((int)(long)p);
+    return 0;
+}
 static void *late(void *p) { (void)p; usleep(100000); printf("late %d\n", ++counter); return 0; }
 static void *ab(void *p) { (void)p; pthread_mutex_lock(&a); pthread_barrier_wait(&both);
     pthread_mutex_lock(&b); return 0; }
@@ -121,6 +143,15 @@ int main(int argc, char **argv) {
         pthread_create(&u, 0, spin, 0);
         printf("main ends\n");
         return 4;
+    }
+    else if (!strcmp(what, "computes")) {
+        for (long i = 0; i < 4; i++) pthread_create(&t, 0, computes, (void *)i);
+        leave_computing((void *)3L);
+    }
+    else if (!strcmp(what, "computes there")) {
+        for (long i = 0; i < 4; i++) pthread_create(&t, 0, computes, (void *)i);
+        pthread_create(&u, 0, leave_computing, (void *)3L);
+        for (;;) touched[4]++;
     }
     else if (!strcmp(what, "pexit")) {
         pthread_create(&t, 0, late, 0);

@@ -1,6 +1,8 @@
 //! How programs end, and what becomes of mistakes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::{built, checked, command, lines, run_in, text};
@@ -68,6 +70,51 @@ fn the_command_says_which_nodes_program_exited_with_which_code() {
 #[test]
 fn a_program_that_returns_ends_threads_that_never_end() {
     ends("pool", 4, &["main ends"], &[]);
+}
+
+/// `exit` beside threads that compute on every node, of the thread that runs `main` and of another.
+#[test]
+fn exit_ends_threads_that_compute_on_all_nodes() {
+    for case in ["computes", "computes there"] {
+        for (program, domains) in both_domains() {
+            let run = command(domains, program, 2, &[case]);
+            // After a minute its exit code is another.
+            let mut limited = Command::new("timeout");
+            limited.args(["-s", "KILL", "60"]).arg(run.get_program());
+            let ended = limited.args(run.get_args()).output().unwrap();
+            let said = text(&ended.stderr);
+            let of = format!("{case} with {domains}: {said}");
+            assert_eq!(ended.status.code(), Some(3), "{of}");
+            let printed = text(&ended.stdout);
+            let runs = printed
+                .lines()
+                .filter_map(|line| line.strip_prefix("runs "));
+            let processes: BTreeSet<&str> = runs.clone().collect();
+            assert_eq!((runs.count(), processes.len()), (4, 2), "{of}: {printed}");
+            for process in processes {
+                let there = Path::new("/proc").join(process).exists();
+                assert!(!there, "process {process} is left: {of}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_dhole_does_not_have_is_an_error_of_a_program_in_c() {
+    let mut command = Command::new(programs()[0]);
+    let output = command
+        .args(["exit0"])
+        .env("DHOLE_DOMAIN", "node")
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    let words =
+        "the environment has DHOLE_DOMAIN, which is no variable of dhole's: is DHOLE_DOMAINS";
+    assert!(said.contains(words), "{said}");
+    assert_eq!(
+        (output.status.code(), &output.stdout[..]),
+        (Some(1), &b""[..])
+    );
 }
 
 #[test]
