@@ -68,23 +68,6 @@ pub struct PhaseTimes {
 }
 
 impl PhaseTimes {
-    /// No time at all.
-    pub const NONE: PhaseTimes = PhaseTimes {
-        whole_ns: 0,
-        miss_ns: 0,
-        one_sided_ns: 0,
-        lock_ns: 0,
-        barrier_ns: 0,
-        operation_ns: 0,
-        compared_ns: 0,
-        processor_ns: 0,
-        worker_processor_ns: 0,
-        miss_processor_ns: 0,
-        lock_processor_ns: 0,
-        barrier_processor_ns: 0,
-        operation_processor_ns: 0,
-    };
-
     /// How long the node was in a phase. It computed for what is left of the whole.
     pub fn of(&self, phase: Phase) -> u64 {
         match phase {

@@ -335,9 +335,6 @@ impl SampledReads {
 mod tests {
     use super::*;
 
-    /// No waits in parts.
-    const NONE: PhaseTimes = PhaseTimes::NONE;
-
     #[test]
     fn a_phase_is_that_of_the_process_that_has_the_turn() {
         let mut clock = PhaseClock::default();
@@ -351,11 +348,11 @@ mod tests {
         clock.ends(57);
         clock.ends(99);
         clock.whole(100);
-        let times = clock.times(8, &NONE);
+        let times = clock.times(8, &PhaseTimes::default());
         assert_eq!((times.barrier_ns, times.miss_ns), (12, 2));
         assert_eq!(times.of(Phase::Computing), 100 - 12 - 2 - 8);
         assert_eq!(
-            clock.times(87, &NONE).one_sided_ns,
+            clock.times(87, &PhaseTimes::default()).one_sided_ns,
             86,
             "the sample took longer than the rest"
         );
@@ -365,20 +362,20 @@ mod tests {
     fn what_others_had_of_the_processor_is_missing_in_the_time_compared() {
         let mut clock = PhaseClock::default();
         let (one, other) = (0, 1);
-        clock.looks(one, 0, 1_000, &NONE);
+        clock.looks(one, 0, 1_000, &PhaseTimes::default());
         assert!(!clock.may_look(99_999) && clock.may_look(100_000));
         // It waits for 40 of 100, computes for the rest, and has the processor for half of that.
         clock.waits(Phase::Lock, 0);
         clock.ends(40_000);
-        clock.looks(one, 100_000, 31_000, &NONE);
-        let times = clock.times(0, &NONE);
+        clock.looks(one, 100_000, 31_000, &PhaseTimes::default());
+        let times = clock.times(0, &PhaseTimes::default());
         assert_eq!((times.compared_ns, times.processor_ns), (60_000, 30_000));
         // A wait that spins takes the processor too.
-        clock.looks(one, 200_000, 500_000, &NONE);
-        assert_eq!(clock.times(0, &NONE).processor_ns, 130_000);
+        clock.looks(one, 200_000, 500_000, &PhaseTimes::default());
+        assert_eq!(clock.times(0, &PhaseTimes::default()).processor_ns, 130_000);
         // The clock of another thread tells nothing.
-        clock.looks(other, 300_000, 7, &NONE);
-        assert_eq!(clock.times(0, &NONE).compared_ns, 160_000);
+        clock.looks(other, 300_000, 7, &PhaseTimes::default());
+        assert_eq!(clock.times(0, &PhaseTimes::default()).compared_ns, 160_000);
     }
 
     #[test]
@@ -405,7 +402,7 @@ mod tests {
         clock.begins(Some(7));
         clock.worker_had(Some(80_000_007));
         clock.whole(200_000_000);
-        let times = clock.times(0, &NONE);
+        let times = clock.times(0, &PhaseTimes::default());
         let [missed, met] = [100_000 * 500, 10 * 40_000 + 45];
         assert_eq!(times.processor_of(Phase::Miss), Some(missed));
         assert_eq!(times.processor_of(Phase::Barrier), Some(met));
@@ -416,11 +413,11 @@ mod tests {
     #[test]
     fn a_wait_in_a_part_is_no_lack_of_a_processor() {
         let mut clock = PhaseClock::default();
-        clock.looks(0, 0, 0, &NONE);
+        clock.looks(0, 0, 0, &PhaseTimes::default());
         // It waits for 40 of 100 in raw memory, asleep, and has the processor otherwise.
         let parts = PhaseTimes {
             miss_ns: 40_000,
-            ..NONE
+            ..PhaseTimes::default()
         };
         clock.looks(0, 100_000, 60_000, &parts);
         clock.whole(100_000);
@@ -452,7 +449,7 @@ mod tests {
             clock.waits(Phase::Lock, 0);
             clock.ends(took);
             clock.waited(Phase::Lock, took, looks.then_some(processor));
-            clock.times(0, &NONE).lock_processor_ns
+            clock.times(0, &PhaseTimes::default()).lock_processor_ns
         };
         assert_eq!(wait(&mut clock, 1_000, 1_000), 1_000);
         clock.settle();

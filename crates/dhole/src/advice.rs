@@ -230,25 +230,13 @@ impl Report {
         let ahead = line.uneven.ahead();
         match (self.lateness(line), ahead) {
             (Lateness::SharedProcessors, _) => "they shared their processors".to_owned(),
-            (Lateness::MoreToDo, Some((node, more))) if more >= FAR_AHEAD => {
-                format!("{node} had {:.0} times as much to do", more + 1.0)
-            }
             (Lateness::MoreToDo, Some((node, more))) => {
-                format!("{node} had {:.0}% more to do", 100.0 * more)
-            }
-            (Lateness::Waited, Some((node, more))) if more >= FAR_AHEAD => {
-                let times = more + 1.0;
-                format!(
-                    "{node} took {times:.0} times as long, in {}",
-                    self.held_up(Some(node))
-                )
+                let by = by(more, "much to do", "more to do");
+                format!("{node} had {by}")
             }
             (Lateness::Waited, Some((node, more))) => {
-                let longer = 100.0 * more;
-                format!(
-                    "{node} took {longer:.0}% longer, in {}",
-                    self.held_up(Some(node))
-                )
+                let (by, phase) = (by(more, "long", "longer"), self.held_up(Some(node)));
+                format!("{node} took {by}, in {phase}")
             }
             (Lateness::WaitedInTurns, _) => {
                 format!(
@@ -280,6 +268,15 @@ impl Report {
             Some((node, more)) if node.index() != 0 && more >= UNEVEN => self.why_late(line),
             _ => "node 0 alone ran it".to_owned(),
         }
+    }
+}
+
+/// By how much a node was ahead: so many times as `much`, or so many percent `more`.
+fn by(ahead: f64, much: &str, more: &str) -> String {
+    if ahead >= FAR_AHEAD {
+        format!("{:.0} times as {much}", ahead + 1.0)
+    } else {
+        format!("{:.0}% {more}", 100.0 * ahead)
     }
 }
 
