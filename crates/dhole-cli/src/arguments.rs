@@ -121,7 +121,7 @@ pub struct Run {
     )]
     pub nodes: Option<u16>,
 
-    /// The transport between the processes [default: shm, with --hosts mixed]
+    /// The transport between the processes [default: DHOLE_TRANSPORT, or shm, with --hosts mixed]
     #[arg(
         long,
         value_name = "NAME",
@@ -268,12 +268,12 @@ fn option(setting: &'static Setting) -> Arg {
 
 impl Run {
     /// The transport between the processes.
-    pub fn transport(&self) -> &str {
-        let usual = match self.hosts {
-            None => "shm",
-            Some(_) => "mixed",
-        };
-        self.transport.as_deref().unwrap_or(usual)
+    pub fn transport(&self) -> String {
+        let named = || std::env::var("DHOLE_TRANSPORT").ok();
+        let named = || named().filter(|name| !name.is_empty());
+        let usual = || if self.hosts.is_some() { "mixed" } else { "shm" };
+        let asked = self.transport.clone().or_else(named);
+        asked.unwrap_or_else(|| usual().to_owned())
     }
 
     /// Milliseconds for which the other nodes may end by themselves after one has failed. A silent
@@ -283,7 +283,7 @@ impl Run {
         const BOUND: u64 = 5_000;
         // After three quarters of it they are asked to end. Over UDP a death is silence: before
         // they are asked, they are to have heard it.
-        let silence = match self.transport() {
+        let silence = match &*self.transport() {
             "udp" => bound_ms.unwrap_or(BOUND).saturating_mul(4) / 3,
             _ => 0,
         };

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 
@@ -229,7 +229,7 @@ impl Meet {
         shows: &[OwnedFd],
         launcher: Option<Arc<Launcher>>,
     ) -> Result<(Box<dyn Port>, usize), JoinError> {
-        let nodes = terms.nodes;
+        let (began, nodes) = (Instant::now(), terms.nodes);
         open_files::make_room(nodes);
         let reach = self.transport.reach();
         let encryption = Encryption::new(self.encrypts);
@@ -255,7 +255,8 @@ impl Meet {
             launcher: launcher.clone(),
         };
         let port = self.transport.connect(mesh, node);
-        let port = port.map_err(|error| error.explained(me, within, launcher.as_deref()))?;
+        let launcher = launcher.as_deref();
+        let port = port.map_err(|error| error.explained(me, began.elapsed(), launcher))?;
         Ok((port, neighbours))
     }
 }

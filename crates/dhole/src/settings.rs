@@ -45,6 +45,16 @@ impl Setting {
     }
 }
 
+/// What carries messages between processes.
+#[derive(Clone, Copy, PartialEq, Eq, Variants)]
+#[variants(name, setting)]
+enum Transport {
+    Tcp,
+    Shm,
+    Mixed,
+    Udp,
+}
+
 /// Which connections between processes are encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Variants)]
 #[variants(name, setting)]
@@ -248,6 +258,7 @@ impl Defaults {
         of_processes::<Bounded<1, LONGEST_JOIN_MS>>("DHOLE_JOIN_MS"),
         of_processes::<Bounded<1, MOST_LEARNT_RUNS>>("DHOLE_LEARNT_RUNS"),
         of_processes::<Bounded<1, MOST_MESSAGE_MIB>>("DHOLE_MESSAGE_MIB"),
+        of_processes::<Transport>("DHOLE_TRANSPORT"),
         of_processes::<Encryption>("DHOLE_TLS"),
         of_processes::<Faults>("DHOLE_FAULTS"),
         of_processes::<Bounded<0, { u64::MAX }>>("DHOLE_MOST_MAPPINGS"),
@@ -270,7 +281,6 @@ impl Defaults {
         "DHOLE_SECRET_FD",
         "DHOLE_SECRET_FILE",
         "DHOLE_SIM",
-        "DHOLE_TRANSPORT",
         // Of the command and of scripts for batch systems.
         "DHOLE_C",
         "DHOLE_CC",
@@ -279,6 +289,7 @@ impl Defaults {
         "DHOLE_DECODER",
         "DHOLE_EXAMPLES",
         "DHOLE_GOLDEN",
+        "DHOLE_OPEN_POSIX",
         "DHOLE_SEED",
         "DHOLE_SEEDS",
         "DHOLE_SPLASH",

@@ -180,7 +180,7 @@ impl Cluster<'_> {
         let mut order = Order {
             node: 0,
             nodes: self.places.len() as u16,
-            transport: self.wanted.transport().to_owned(),
+            transport: self.wanted.transport(),
             run: run[..16].to_owned(),
             meeting: String::new(),
             host: None,

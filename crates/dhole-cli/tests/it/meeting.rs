@@ -3,6 +3,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 use std::{env, process};
 
 use dhole::Config;
@@ -11,6 +13,8 @@ use crate::script_file;
 
 /// Which program `member` is, on one of the nodes of a `dhole run`.
 const PROGRAM: &str = "DHOLE_TEST_PROGRAM";
+/// A node that stops is named, and the command then ends, long before.
+const NAMED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What runs on each node.
 #[test]
@@ -185,6 +189,24 @@ fn a_program_that_is_none_of_dholes_is_an_error() {
 }
 
 #[test]
+fn the_transport_is_that_of_the_environment_unless_an_option_names_another() {
+    let script = "echo over $DHOLE_TRANSPORT; exec $MEMBER";
+    for (said, words, taken) in [
+        ("", &["-n", "1"][..], "shm"),
+        ("tcp", &["-n", "1"], "tcp"),
+        ("tcp", &["-n", "1", "--transport", "udp"], "udp"),
+    ] {
+        let output = run(words, script, &[("DHOLE_TRANSPORT", said)]);
+        assert_eq!(verdict(&output), (String::new(), 0), "{output:?}");
+        let over = format!("over {taken}\n");
+        assert!(text(&output.stdout).contains(&over), "{output:?}");
+    }
+    let output = run(&["-n", "2"], script, &[("DHOLE_TRANSPORT", "pigeon")]);
+    let refused = "dhole: DHOLE_TRANSPORT is `pigeon`: one of tcp, shm, mixed, udp is expected";
+    assert_eq!(verdict(&output), (refused.to_owned(), 2), "{output:?}");
+}
+
+#[test]
 fn the_node_that_panics_is_named_and_none_of_those_that_fail_in_consequence() {
     let last = "dhole: node 1 failed with exit code 9: it panicked: no luck".to_owned();
     // What follows may be seen first: not every time, so this is tried often.
@@ -340,12 +362,26 @@ fn stopped_in(told: &str, node: &str) -> String {
 /// exit code.
 fn continue_what_stops(command: &mut Command, node: &str) -> Option<i32> {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let process = child.id().to_string();
+    let (ended, end) = mpsc::channel::<()>();
+    // Where the stopped node is not named, `dhole run` ends it by this.
+    let limit = std::thread::spawn(move || {
+        if end.recv_timeout(NAMED_WITHIN) == Err(RecvTimeoutError::Timeout) {
+            signal("-TERM", &process);
+        }
+    });
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
     let told = told.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("dhole: ")));
-    let process = stopped_in(&told.unwrap().unwrap(), node);
-    let continued = Command::new("kill").args(["-CONT", &process]).status();
-    assert!(continued.unwrap().success());
-    child.wait().unwrap().code()
+    signal("-CONT", &stopped_in(&told.unwrap().unwrap(), node));
+    let code = child.wait().unwrap().code();
+    drop(ended);
+    limit.join().unwrap();
+    code
+}
+
+fn signal(name: &str, process: &str) {
+    let sent = Command::new("kill").args([name, process]).status();
+    assert!(sent.unwrap().success());
 }
 
 /// The shell is the process that the command starts, and the program another one.
