@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, Variants, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
-use dhole_protocol::objects::{ObjectsMessage, Ordered};
+use dhole_protocol::objects::{Bytes, ObjectsMessage, Ordered};
 use dhole_protocol::{
     BarrierRound, Command, Fetch, FetchReply, Flush, Message, RegionCommand, RegionKind,
     RegionMessage, Reply, Sent, SentDiff, SyncObject, WriteNotices,
@@ -146,6 +146,8 @@ pub enum Bug {
     SkipSettle,
     /// A node is not told that the guard of a call is false which it started.
     LoseBlocked,
+    /// The last list of a result has one byte less, and says so.
+    ShortenResult,
     /// A round of a barrier does not announce news.
     ForgetNews,
     /// A node sends the last round of a barrier without waiting for the one before.
@@ -303,6 +305,15 @@ impl Bug {
                 ObjectsMessage::BatchReply { blocked, .. } => blocked.clear(),
                 _ => {}
             },
+            (Bug::ShortenResult, Message::Objects(message)) => {
+                if let ObjectsMessage::Reply {
+                    outcome: Ok(result),
+                    ..
+                } = &mut **message
+                {
+                    shorten(result);
+                }
+            }
             (Bug::StaleReply, Message::FetchReply(_)) => fate.stale = true,
             (
                 Bug::ForgetRange | Bug::WidenRange,
@@ -559,6 +570,17 @@ fn no_news(nodes: usize) -> Box<WriteNotices> {
         lamport: 0,
         intervals: Vec::<Arc<_>>::new(),
     })
+}
+
+/// Takes the last byte from a result, and from the count before the bytes of which it is the last.
+fn shorten(result: &mut Bytes) {
+    let mut bytes = result.to_vec();
+    let count = (0..bytes.len()).find(|at| usize::from(bytes[*at]) == bytes.len() - at - 1);
+    if let Some(count) = count.filter(|at| bytes[*at] > 0) {
+        bytes[count] -= 1;
+        bytes.pop();
+        *result = Bytes::from(&bytes[..]);
+    }
 }
 
 /// The round 1 of a node that has waited for nothing.

@@ -87,6 +87,8 @@ pub enum Planted {
     WaitersStay,
     /// A write is over when it is multicast.
     TooEarly,
+    /// The caller of a write gets the result, and what it lent, from another node's replica.
+    OtherReplica,
     /// Two multicasts in succession change places on node 1.
     OtherOrder,
     /// Adding adds two on node 2, once.
@@ -111,6 +113,8 @@ struct Counters {
     adds_two: bool,
     /// Which calls were tried, in their order.
     tried: Vec<CallId>,
+    /// The calls that the last multicast was or let go on, and their results.
+    told: Vec<(CallId, u8)>,
 }
 
 impl Host for Counters {
@@ -133,7 +137,10 @@ impl Host for Counters {
             *value += 1;
         }
         match op.apply(value) {
-            Some(told) => Tried::Done(Ok(Bytes::from([told]))),
+            Some(told) => {
+                self.told.push((call.id, told));
+                Tried::Done(Ok(Bytes::from([told])))
+            }
             None => Tried::Blocked,
         }
     }
@@ -250,6 +257,7 @@ impl World {
                     values: BTreeMap::new(),
                     adds_two: planted == Planted::NotDeterministic && id == 2,
                     tried: Vec::new(),
+                    told: Vec::new(),
                 },
                 program: program(shape, &mut random),
                 waiting: None,
@@ -399,7 +407,18 @@ impl World {
             from,
             body,
         };
-        self.event(id, delivered)
+        self.nodes[id].copies.told.clear();
+        self.event(id, delivered)?;
+        if self.planted == Planted::OtherReplica {
+            for (call, told) in std::mem::take(&mut self.nodes[id].copies.told) {
+                let caller = call.node.index();
+                let waiting = self.nodes[caller].waiting;
+                if caller != id && waiting.is_some_and(|(number, _)| number == call.number) {
+                    self.finished(caller, call.number, Ok(Bytes::from([told])))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn act(&mut self, id: usize) -> Result<(), String> {
@@ -625,7 +644,7 @@ impl World {
             before => {
                 self.nodes[id].waiting = before;
                 match self.planted {
-                    Planted::TooEarly => Ok(()),
+                    Planted::TooEarly | Planted::OtherReplica => Ok(()),
                     _ => Err(format!(
                         "node {id}: call {call} is over, which nobody waits for"
                     )),

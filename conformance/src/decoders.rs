@@ -3,6 +3,8 @@
 
 #[path = "decoders/memory.rs"]
 mod memory;
+#[path = "decoders/operation.rs"]
+mod operation;
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,10 +26,11 @@ use dhole_protocol::{
 pub type Decoder = (&'static str, fn(&[u8]));
 
 /// All decoders.
-pub const ALL: [Decoder; 13] = [
+pub const ALL: [Decoder; 14] = [
     ("message", message),
     ("deliveries", deliveries),
     ("memory", memory::memory),
+    ("operation", operation::operation),
     ("catalog", catalog),
     ("frames", net::frames),
     ("datagrams", net::datagrams),

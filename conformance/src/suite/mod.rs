@@ -11,6 +11,7 @@
 //! The checks use only shared objects and the results of runs, so they also hold between processes.
 
 mod arrays;
+mod borrowed;
 mod calls;
 mod collectives;
 mod counting;
@@ -22,6 +23,7 @@ mod started;
 mod waiting;
 
 pub use arrays::*;
+pub use borrowed::*;
 pub use calls::*;
 pub use collectives::*;
 pub use counting::*;
@@ -133,6 +135,9 @@ macro_rules! suite {
                 a_panic_in_a_process_is_an_error_of_its_parent
                 calls_take_effect_once_and_tell_all_wherever_an_object_is
                 calls_that_go_together_have_each_its_own_result
+                borrowed_arguments_reach_the_object_and_come_back
+                a_failed_call_leaves_borrowed_arguments_as_they_were
+                a_call_with_borrowed_arguments_takes_two_messages
                 who_asks_until_it_hears_that_something_was_written_sees_it
                 what_was_started_is_over_where_all_nodes_meet
                 what_was_started_is_over_where_something_is_released

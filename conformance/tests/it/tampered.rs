@@ -155,3 +155,41 @@ fn an_object_that_nothing_in_its_reply_owns_is_refused() {
     let error = refused.expect_err("node 1 asked for one").to_string();
     assert!(error.contains("nothing in the reply leads to"), "{error}");
 }
+
+#[test]
+fn a_reply_with_a_slice_of_another_length_writes_nothing_into_what_was_lent() {
+    use dhole::{NodeId, on};
+
+    let platform = Tampered {
+        on: Simulated::default(),
+        bug: Bug::ShortenResult,
+        one_in: 1,
+    };
+    let outcome = run(&platform, 2, 1, |w| {
+        let pairs = w.once(|w| Ok(w.new_object(on(NodeId(0)), Pairs(7))?))?;
+        if w.node() == NodeId(1) {
+            let (mut numbers, mut bytes) = ([1, 2], [3; 4]);
+            let refused = pairs.read(w, &mut numbers, &mut bytes);
+            let words = refused.expect_err("three bytes came back").to_string();
+            assert!(
+                words.contains("`bytes` has 4 elements, and 3 came back"),
+                "{words}"
+            );
+            assert_eq!((numbers, bytes), ([1, 2], [3; 4]));
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    outcome.expect("the run goes on");
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Pairs(u8);
+
+#[dhole::object(crate = "dhole")]
+impl Pairs {
+    pub fn read(&self, numbers: &mut [u64], bytes: &mut [u8]) {
+        numbers.fill(u64::MAX);
+        bytes.fill(self.0);
+    }
+}

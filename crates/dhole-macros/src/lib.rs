@@ -46,10 +46,14 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 /// before the other arguments and returns a `Result`.
 ///
 /// Operations with `&self` only read. An operation marked `#[when(condition)]` waits until the
-/// condition is true. The condition may use `self` and, by reference, the arguments. Arguments and
-/// results are passed by value and implement serde's traits. Methods that are not `pub`, and
-/// functions without `self`, stay as they are. The state of an object must be the same on every
-/// node, so an operation must do the same wherever a node executes it.
+/// condition is true. The condition may use `self` and, by reference, the arguments. Results are
+/// passed by value and implement serde's traits. Methods that are not `pub`, and functions without
+/// `self`, stay as they are. The state of an object must be the same on every node, so an operation
+/// must do the same wherever a node executes it.
+///
+/// Arguments are passed by value, or borrowed for the call. What `&` leads to goes to the object,
+/// what `&mut` leads to comes back too. A slice of numbers marked `#[out]` only comes back: the
+/// operation sees zeros.
 ///
 /// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, not `pub`. In a run
 /// that survives, the runtime executes it on every copy of the object when a node is lost, at the

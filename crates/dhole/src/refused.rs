@@ -10,13 +10,13 @@
 //! }
 //! ```
 //!
-//! and everything else by value:
+//! Arguments are given by value or borrowed for the call, and results are given by value:
 //!
 //! ```compile_fail
 //! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue;
 //! #[dhole::object]
 //! impl Queue {
-//!     pub fn push(&mut self, job: &str) {} // error: an argument is given by value
+//!     pub fn push(&mut self, job: &'static str) {} // error: an argument is borrowed for the call
 //! }
 //! ```
 //!

@@ -6,12 +6,10 @@ use dhole_heap::{MonitorCall, Tag};
 use dhole_model::{CallSite, ObjectId, WaitCause};
 use dhole_protocol::Event;
 use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::copies::{Copies, MOST_KEPT};
 use super::handle::id_of;
-use super::kind::{self, Malformed, ObjectType};
+use super::kind::{Malformed, ObjectType};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::object_error::ObjectError;
@@ -67,39 +65,52 @@ impl<T: ObjectType> Asked<T> {
 /// Calls an operation that only reads. What code that `#[dhole::object]` writes calls.
 #[track_caller]
 #[inline]
-pub fn read<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+pub fn read<T: ObjectType, A, R>(
     w: &mut Worker<'_>,
     tag: Tag<T>,
     operation: u16,
     arguments: A,
     guard: fn(&T, &A) -> bool,
     run: fn(&T, A) -> R,
+    travel: Travel<A, R>,
 ) -> Result<R, ObjectError> {
     let site = CallSite::caller();
     let asked = Asked::new(tag, operation, false, site);
-    w.call(asked, arguments, guard, |state: &mut T, arguments| {
-        run(state, arguments)
-    })
+    let run = |state: &mut T, arguments| run(state, arguments);
+    w.call(asked, arguments, guard, run, travel)
 }
 
 /// Calls an operation that may write. What code that `#[dhole::object]` writes calls.
 #[track_caller]
 #[inline]
-pub fn write<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+pub fn write<T: ObjectType, A, R>(
     w: &mut Worker<'_>,
     tag: Tag<T>,
     operation: u16,
     arguments: A,
     guard: fn(&T, &A) -> bool,
     run: fn(&mut T, A) -> R,
+    travel: Travel<A, R>,
 ) -> Result<R, ObjectError> {
     let site = CallSite::caller();
     let asked = Asked::new(tag, operation, true, site);
-    w.call(asked, arguments, guard, run)
+    w.call(asked, arguments, guard, run, travel)
 }
 
 /// What comes of an operation where nothing fails.
 pub(super) type Done<R> = Result<R, Box<Refusal>>;
+
+/// How the arguments of an operation travel, and what comes of its reply.
+pub struct Travel<A, R> {
+    /// Appends the bytes of the arguments.
+    pub there: There<A>,
+    /// Takes the result from the bytes of the reply, and writes what comes back into what the
+    /// caller has lent. It writes nothing if the bytes are not what they should be.
+    pub back: Back<A, R>,
+}
+
+type There<A> = fn(&A, &mut Vec<u8>) -> Result<(), Malformed>;
+type Back<A, R> = fn(A, &[u8], &mut Option<R>) -> Result<(), Malformed>;
 
 /// Arguments, and what is done with them: gone once it was done.
 type Pending<A, F> = Option<(A, F)>;
@@ -134,12 +145,13 @@ pub(super) fn malformed(cause: Malformed) -> Box<Refusal> {
 
 impl<'id> Worker<'id> {
     #[inline]
-    fn call<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+    fn call<T: ObjectType, A, R>(
         &mut self,
         asked: Asked<T>,
         arguments: A,
         guard: fn(&T, &A) -> bool,
         run: impl FnOnce(&mut T, A) -> R,
+        travel: Travel<A, R>,
     ) -> Result<R, ObjectError> {
         let Asked {
             object, operation, ..
@@ -152,7 +164,7 @@ impl<'id> Worker<'id> {
                 Err(cause) => return Err(self.refused(asked.wanted(), *cause)),
             }
         }
-        self.call_in_turn(asked, pending, guard)
+        self.call_in_turn(asked, pending, guard, travel)
     }
 
     /// Reads the copy here as if nothing else happened, where that may be, and its guard is true.
@@ -204,11 +216,12 @@ impl<'id> Worker<'id> {
 
     /// Calls an operation as a synchronisation: what was written before is told, and what happened
     /// before in the object's order is learnt.
-    fn call_in_turn<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+    fn call_in_turn<T: ObjectType, A, R>(
         &mut self,
         asked: Asked<T>,
         mut pending: Pending<A, impl FnOnce(&mut T, A) -> R>,
         guard: fn(&T, &A) -> bool,
+        travel: Travel<A, R>,
     ) -> Result<R, ObjectError> {
         let wanted = asked.wanted();
         let Asked {
@@ -252,7 +265,7 @@ impl<'id> Worker<'id> {
             let bytes = &mut state.here.arguments;
             bytes.clear();
             bytes.shrink_to(MOST_KEPT);
-            if let Err(cause) = kind::encode_to("the arguments", arguments, bytes) {
+            if let Err(cause) = (travel.there)(arguments, bytes) {
                 return Ok(Err(malformed(cause)));
             }
             let called = objects::CallRef {
@@ -265,15 +278,17 @@ impl<'id> Worker<'id> {
                 arguments: &[],
             };
             looks = writes && state.here.machine.place(object) == Some(Place::Replicated);
-            Ok(match link.call(call, wanted, called)? {
+            let over = link.call(call, wanted, called)?;
+            let Some((arguments, _)) = pending.take() else {
+                return Ok(Err(Box::new(Refusal::Unknown)));
+            };
+            Ok(match over {
                 Over::Answered => {
                     let bytes = &call.split().1.here.result;
-                    kind::decode_to("the result", bytes, &mut result).map_err(malformed)
+                    (travel.back)(arguments, bytes, &mut result).map_err(malformed)
                 }
                 Over::Finished(outcome) => match *outcome {
-                    Ok(bytes) => {
-                        kind::decode_to("the result", &bytes, &mut result).map_err(malformed)
-                    }
+                    Ok(bytes) => (travel.back)(arguments, &bytes, &mut result).map_err(malformed),
                     Err(refusal) => Err(Box::new(refusal)),
                 },
             })

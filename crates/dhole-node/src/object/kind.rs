@@ -10,8 +10,8 @@ use dhole_model::unpoisoned;
 use dhole_protocol::objects::Bytes;
 use dhole_registry::{Ship, fnv1a};
 use postcard::ser_flavors::Flavor;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// A type whose values can be shared as objects with operations. Implemented by
 /// [`#[dhole::object]`](macro@dhole_macros::object), which see; do not implement it by hand.
@@ -137,6 +137,15 @@ pub fn encode_to<V: Serialize + ?Sized>(
     postcard::serialize_with_flavor(value, Appending(bytes)).map_err(cause)
 }
 
+/// Appends the bytes of the arguments of an operation, whatever they are.
+///
+/// # Errors
+/// As [`encode_to`].
+#[inline]
+pub fn encode_arguments<A: Serialize>(arguments: &A, bytes: &mut Vec<u8>) -> Result<(), Malformed> {
+    encode_to("the arguments", arguments, bytes)
+}
+
 /// The bytes of a value.
 pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
     let mut bytes = Vec::new();
@@ -145,7 +154,7 @@ pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<By
 }
 
 /// The value of these bytes, which are nothing else.
-pub fn decode<V: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<V, Malformed> {
+pub fn decode<'a, V: Deserialize<'a>>(what: &'static str, bytes: &'a [u8]) -> Result<V, Malformed> {
     let malformed = |cause: String| Malformed {
         what,
         cause: cause.into(),
@@ -157,14 +166,14 @@ pub fn decode<V: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<V
     }
 }
 
-/// Decodes the value of these bytes, which are nothing else, to where it stays.
+/// Decodes the result of an operation, of whose arguments nothing comes back, to where it stays.
 #[inline]
-pub fn decode_to<V: DeserializeOwned>(
-    what: &'static str,
+pub fn decode_to<A, R: DeserializeOwned>(
+    _: A,
     bytes: &[u8],
-    value: &mut Option<V>,
+    result: &mut Option<R>,
 ) -> Result<(), Malformed> {
-    *value = Some(decode(what, bytes)?);
+    *result = Some(decode("the result", bytes)?);
     Ok(())
 }
 

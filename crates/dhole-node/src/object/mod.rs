@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `borrowed` | arguments that are lent: their bytes, and what comes back in them |
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
@@ -13,6 +14,7 @@
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod abandoned_calls;
+mod borrowed;
 mod copies;
 mod direct;
 mod handle;
@@ -24,8 +26,14 @@ mod rendezvous;
 mod step;
 
 pub use crate::object_error::ObjectError;
+pub use borrowed::{
+    Borrows, GoesOn, NumberBytes, Numbers, Zeros, check_length, check_out, put, zeroed,
+};
 pub use handle::{Object, on, replicated};
-pub use invoke::{read, write};
-pub use kind::{Applied, Malformed, ObjectType, OperationInfo, decode, encode, encode_to, travels};
+pub use invoke::{Travel, read, write};
+pub use kind::{
+    Applied, Malformed, ObjectType, OperationInfo, decode, decode_to, encode, encode_arguments,
+    encode_to, travels,
+};
 pub use pending::{Pending, start};
 pub(crate) use step::ObjectsHere;

@@ -128,17 +128,41 @@ fn an_array_of_what_is_no_number_names_the_allocation_with_values() {
 }
 
 #[test]
-fn a_borrowed_argument_of_an_operation_is_all_that_is_refused() {
-    let said = refused("borrowed_argument", 2);
+fn a_borrowed_result_of_an_operation_is_all_that_is_refused() {
+    let said = refused("borrowed_result", 2);
     says(
         &said,
         &[
-            "an argument is given by value",
             "a result is given by value",
             "a `String` in place of a `&str`",
+            "a result has no reference within it",
         ],
     );
     assert!(!said.contains("has no operations"), "{said}");
+}
+
+#[test]
+fn an_argument_that_cannot_be_borrowed_names_what_to_do_instead() {
+    let said = refused("refused_arguments", 8);
+    says(
+        &said,
+        &[
+            "is borrowed for the call alone: `&T`, without a lifetime",
+            "`&mut String` in place of `&mut str`",
+            "a type with a name in place of `dyn`",
+            "a type with a size: `&PathBuf`, not `&Path` (a `Path` of your own with its path",
+            "has no reference within it",
+            "a slice of numbers, as `&mut [f64]` is: others without `#[out]`",
+            "that is `#[out]` is a slice of numbers, as `&mut [f64]` is",
+            "what is `#[out]` has no value before the operation",
+        ],
+    );
+}
+
+#[test]
+fn an_operation_that_gives_something_back_in_its_arguments_is_not_started() {
+    let said = refused("started_with_outs", 1);
+    says(&said, &["cannot be started", "call it without `start_`"]);
 }
 
 #[test]

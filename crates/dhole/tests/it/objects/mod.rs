@@ -1,6 +1,7 @@
 //! Shared objects with operations, through the public interface.
 
 mod batches;
+mod borrowed;
 mod changes;
 mod failing;
 mod freeing;

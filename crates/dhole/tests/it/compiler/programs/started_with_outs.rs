@@ -1,0 +1,23 @@
+//! An operation is started that gives something back in its arguments.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Default)]
+struct Numbers(Vec<f64>);
+
+#[dhole::object]
+impl Numbers {
+    pub fn read(&self, #[out] into: &mut [f64]) {
+        into.copy_from_slice(&self.0);
+    }
+}
+
+fn main() -> Result<(), dhole::RunError> {
+    dhole::Config::nodes(2).run(|w| {
+        let numbers = w.once(|w| Ok(w.new_object(dhole::replicated(), Numbers::default())?))?;
+        let mut into = [];
+        numbers.start_read(w, &mut into)?.wait(w)?;
+        Ok(())
+    })?;
+    Ok(())
+}
