@@ -119,6 +119,15 @@ fn encode(said: &Said) -> Vec<u8> {
     postcard::to_allocvec(said).expect("plain values have a form in bytes")
 }
 
+/// Why a run does not begin, for a node that says itself that none does.
+fn why(refused: StartError) -> String {
+    match refused {
+        StartError::Lost { lost, .. } => lost.to_string(),
+        StartError::Apart { why, .. } => why,
+        StartError::Refused { .. } => refused.to_string(),
+    }
+}
+
 impl Processes {
     pub(super) fn begin_together(
         &self,
@@ -131,7 +140,7 @@ impl Processes {
         let said = match self.me.index() {
             0 => {
                 let said = self.hear_all(run, brings, judge);
-                let welcome = encode(&said.clone().map_err(|refused| refused.to_string()));
+                let welcome = encode(&said.clone().map_err(why));
                 for node in self.others() {
                     self.tell(&[], node, Kind::Welcome, &welcome);
                 }

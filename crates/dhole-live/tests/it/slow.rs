@@ -8,7 +8,7 @@ use std::time::Duration;
 use dhole_live::Processes;
 use dhole_model::NodeId;
 use dhole_net::FailureDetector;
-use dhole_node::{Outcome, Result, RunError, Settings, StartError, Worker, run_on};
+use dhole_node::{Outcome, Races, Result, RunError, Settings, StartError, Worker, run_on};
 
 use crate::{alone, pair};
 
@@ -117,27 +117,41 @@ fn a_run_within_a_run_is_refused() {
     }
 }
 
-#[test]
-fn settings_that_cannot_be_on_one_node_are_told_to_the_other() {
+/// How a run ends on both nodes whose settings node 1 changes.
+fn with_settings(changes: impl Fn(&mut Settings) + Sync) -> [Option<RunError>; 2] {
     let _alone = alone();
-    let rounds = Arc::new(Rounds::default());
-    let machines = machines(&rounds);
-    let [zero, one] = std::thread::scope(|scope| {
+    let machines = machines(&Arc::new(Rounds::default()));
+    std::thread::scope(|scope| {
         let run = |node: usize| {
             let mut settings = Settings::nodes(2);
             if node == 1 {
-                settings.races = dhole_node::Races::Fail;
-                settings.optimisations.write_detection = dhole_node::WriteDetection::Twins;
+                changes(&mut settings);
             }
-            run_on(&machines[node], &settings, |_| Ok(()))
+            run_on(&machines[node], &settings, |_| Ok(())).err()
         };
         let zero = scope.spawn(move || run(0));
         let one = scope.spawn(move || run(1));
         [zero.join().unwrap(), one.join().unwrap()]
+    })
+}
+
+#[test]
+fn settings_that_cannot_be_on_one_node_are_told_to_the_other() {
+    let [zero, one] = with_settings(|settings| {
+        settings.races = Races::Fail;
+        settings.optimisations.write_detection = dhole_node::WriteDetection::Twins;
     });
-    assert!(matches!(one, Err(RunError::Config(_))), "{one:?}");
-    let Err(RunError::Start(StartError::Apart { why, .. })) = zero else {
+    assert!(matches!(one, Some(RunError::Config(_))), "{one:?}");
+    let Some(RunError::Start(StartError::Apart { why, .. })) = zero else {
         panic!("{zero:?}");
     };
     assert!(why.contains("contradicts optimisations `twins`"), "{why}");
+}
+
+#[test]
+fn why_a_run_does_not_begin_is_said_once_and_alike_by_each_node() {
+    let ended = with_settings(|settings| settings.races = Races::Fail);
+    let words = ended.map(|error| error.expect("no run").to_string());
+    assert_eq!(words[0], words[1]);
+    assert_eq!(words[0].matches("beginning a run").count(), 1, "{words:?}");
 }
