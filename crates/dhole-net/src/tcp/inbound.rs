@@ -1,4 +1,4 @@
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use super::Stream;
 use super::frame::{self, HEADER, Next};
@@ -54,13 +54,13 @@ impl Inbound {
                 self.grow(USUAL);
             }
             match stream.read(&mut self.buffer[self.end..]) {
-                Ok(0) => end = Some("it closed the connection".to_owned()),
+                Ok(0) => end = Some(CLOSED.to_owned()),
                 Ok(read) => {
                     self.end += read;
                     polled.read = true;
                 }
                 Err(e) if is_passing(e.kind()) => return polled,
-                Err(e) => end = Some(e.to_string()),
+                Err(e) => end = Some(how_ended(&e)),
             }
             polled.more = self.end == self.buffer.len();
         }
@@ -148,6 +148,22 @@ impl Inbound {
     fn grow(&mut self, needed: usize) {
         let size = needed.min(2 * self.buffer.len()).max(USUAL);
         self.buffer.resize(size.max(self.buffer.len()), 0);
+    }
+}
+
+/// How a connection ends whose peer ends.
+const CLOSED: &str = "it closed the connection";
+
+/// How a connection has ended, by the error of a read or a write. The system has several names for
+/// the end of a peer: which one it gives depends on what was under way.
+pub(super) fn how_ended(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::BrokenPipe
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::ConnectionReset
+        | ErrorKind::NotConnected
+        | ErrorKind::UnexpectedEof => CLOSED.to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -3,7 +3,7 @@ use std::io::{self, IoSlice};
 
 use super::Stream;
 use super::frame::HEADER;
-use super::inbound::is_passing;
+use super::inbound::{how_ended, is_passing};
 
 /// Parts of a frame that go to the kernel without being copied together.
 const AT_ONCE: usize = 16;
@@ -90,7 +90,7 @@ impl Outbound {
     }
 
     fn broke(&mut self, stream: &Stream, error: &io::Error) -> Sent {
-        let error = error.to_string();
+        let error = how_ended(error);
         self.broken = Some(error.clone());
         self.kept = VecDeque::new();
         // What the peer had sent before can still be read; then the reader finds the end.

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 use dhole_model::unpoisoned::lock;
@@ -13,7 +13,7 @@ use dhole_model::unpoisoned::lock;
 use super::{Link, Stream, Tcp, TcpLimits};
 use crate::parker::{Park, Parker};
 use crate::peers::Peers;
-use crate::{Mixed, Port, SendError, Shm, ShmLink};
+use crate::{Loss, Mixed, Port, SendError, Shm, ShmLink};
 
 const BOUND: Duration = Duration::from_secs(20);
 /// Longer than the test may take: a park that ends because of it has failed.
@@ -121,4 +121,36 @@ fn who_was_refused_while_nothing_was_kept_is_woken_by_room() {
         reading.join().expect("the peer");
         in_time.expect("the refused frame is sent once there is room");
     });
+}
+
+/// How a peer is lost that ends, as a read finds it or a write.
+fn lost(unread: bool, looks: fn(&Tcp) -> Option<Loss>) -> Loss {
+    let (port, peer) = port_and_peer(1_000);
+    if unread {
+        // Then the system resets the connection.
+        port.send(PEER, &[&[7; 100]]).expect("room");
+    }
+    drop(peer);
+    let began = Instant::now();
+    let mut found = std::iter::from_fn(|| (began.elapsed() < BOUND).then(|| looks(&port)));
+    found.find_map(|loss| loss).expect("the peer has ended")
+}
+
+#[test]
+fn a_peer_that_ends_is_lost_in_the_same_words_whatever_was_under_way() {
+    let reads = |port: &Tcp| {
+        let mut found = None;
+        port.poll(&mut |_, _| ());
+        port.lost(&mut |_, loss| found = Some(loss));
+        found
+    };
+    let writes = |port: &Tcp| match port.send(PEER, &[&[7; 100]]) {
+        Err(SendError::Lost { loss, .. }) => Some(loss),
+        _ => None,
+    };
+    let closed = Loss::Broken("it closed the connection".into());
+    for unread in [false, true] {
+        assert_eq!(lost(unread, reads), closed);
+        assert_eq!(lost(unread, writes), closed);
+    }
 }
