@@ -13,6 +13,7 @@ use dhole_space::{
     map_at, map_over,
 };
 
+use crate::borrowed;
 use crate::fault::HandlerStack;
 
 /// Where a memory lies in the addresses of its process.
@@ -96,6 +97,7 @@ impl Object {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        borrowed::forget(self.base()..self.base() + self.all_bytes());
         for range in &self.placed.globals {
             let at = std::ptr::with_exposed_provenance_mut(range.start);
             let at = NonNull::new(at).expect("globals are not at address zero");

@@ -2,6 +2,7 @@
 //! leads to the call by which the program got it.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::panic::Location;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -90,6 +91,18 @@ fn widen(start: usize, end: usize, line: Line) {
     }
 }
 
+/// Forgets what all lines have borrowed within addresses that are given back: a next run may have
+/// other memory there.
+pub(crate) fn forget(within: Range<usize>) {
+    for span in &SPANS {
+        let start = span.start.load(Ordering::Relaxed);
+        if within.contains(&start) {
+            span.start.store(usize::MAX, Ordering::Relaxed);
+            span.end.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The line that borrowed an address: the last one of this thread, or else, of those of all threads
 /// that have borrowed addresses before it and behind it, the one that has borrowed the narrowest
 /// range. It takes no lock, and allocates nothing: a handler of a signal calls it.
@@ -155,5 +168,8 @@ mod tests {
         let found = std::thread::spawn(move || [far + 80, far + 808].map(line_of));
         let found = found.join().expect("it finds them");
         assert_eq!(found, [Some(here_3().into()), None]);
+        forget(far..far + 4_096);
+        let found = std::thread::spawn(move || line_of(far + 80)).join();
+        assert_eq!(found.expect("it finds none"), None);
     }
 }
