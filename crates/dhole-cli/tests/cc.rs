@@ -11,6 +11,8 @@ mod install;
 mod isolate;
 #[path = "cc/mapped.rs"]
 mod mapped;
+#[path = "cc/open_posix.rs"]
+mod open_posix;
 #[path = "cc/place.rs"]
 mod place;
 #[path = "cc/posix.rs"]
