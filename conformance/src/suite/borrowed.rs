@@ -79,7 +79,7 @@ impl Bench {
 }
 
 /// Where an object may be kept among three nodes.
-fn strategies() -> [Strategy; 4] {
+pub(super) fn strategies() -> [Strategy; 4] {
     let [a, b, c] = [0, 1, 2].map(|node| on(NodeId(node)));
     [a, b, c, replicated()]
 }

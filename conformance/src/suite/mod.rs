@@ -13,6 +13,7 @@
 mod arrays;
 mod borrowed;
 mod calls;
+mod clients;
 mod collectives;
 mod counting;
 mod dropped;
@@ -25,6 +26,7 @@ mod waiting;
 pub use arrays::*;
 pub use borrowed::*;
 pub use calls::*;
+pub use clients::*;
 pub use collectives::*;
 pub use counting::*;
 pub use dropped::*;
@@ -138,6 +140,8 @@ macro_rules! suite {
                 borrowed_arguments_reach_the_object_and_come_back
                 a_failed_call_leaves_borrowed_arguments_as_they_were
                 a_call_with_borrowed_arguments_takes_two_messages
+                a_clone_shares_the_prototype_and_not_the_user_half
+                a_clone_of_a_clone_on_a_third_node_does_too
                 who_asks_until_it_hears_that_something_was_written_sees_it
                 what_was_started_is_over_where_all_nodes_meet
                 what_was_started_is_over_where_something_is_released

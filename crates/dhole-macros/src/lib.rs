@@ -55,6 +55,10 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 /// what `&mut` leads to comes back too. A slice of numbers marked `#[out]` only comes back: the
 /// operation sees zeros.
 ///
+/// `#[object(client = User)]` also makes clients of the type: handles with a value of type `User`
+/// of their own, the user half. An operation that borrows a `User` borrows that of its caller. A
+/// `pub` function without `self` that borrows a `User` first is a method that runs at the client.
+///
 /// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, not `pub`. In a run
 /// that survives, the runtime executes it on every copy of the object when a node is lost, at the
 /// same place in the order of operations. Then it tries the operations that wait again.

@@ -2,6 +2,7 @@
 //! operations.
 
 mod argument;
+mod client;
 mod generate;
 mod operation;
 
@@ -41,7 +42,11 @@ pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<Token
 }
 
 fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenStream> {
-    let (krate, private) = crate_of(arguments)?;
+    let Settings {
+        krate,
+        private,
+        user,
+    } = Settings::parse(arguments)?;
     if let Some((of, _)) = &block.trait_ {
         let what = "operations are a type's own methods: mark an `impl` that is of no trait";
         return Err(Error::new_spanned(of, what));
@@ -58,14 +63,26 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
     };
     let type_name = path.path.segments.last().map(|it| it.ident.clone());
     let type_name = type_name.ok_or_else(|| Error::new_spanned(path, "a type has a name"))?;
-    let (mut operations, mut refused) = (Vec::new(), Vec::new());
+    let (mut operations, mut locals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors: Option<Error> = None;
     for item in &mut block.items {
         let ImplItem::Fn(function) = item else {
             continue;
         };
-        match operation(function, &private) {
-            Ok(operation) => operations.extend(operation),
+        let read = operation(function, &private).and_then(|operation| {
+            let Some(user) = &user else {
+                return Ok((operation, None));
+            };
+            if let Some(operation) = &operation {
+                client::check_operation(operation, user)?;
+            }
+            Ok((operation, client::local(function, user)?))
+        });
+        match read {
+            Ok((operation, local)) => {
+                operations.extend(operation);
+                locals.extend(local);
+            }
             Err(error) => {
                 takes_attributes(function);
                 refused.push(function.clone());
@@ -96,8 +113,12 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         &krate,
         &private,
     );
+    let client = user.as_ref().map(|user| {
+        let methods = (&operations[..], &locals[..], &refused[..]);
+        client::client(block, &type_name, methods, user, &private)
+    });
     let errors = errors.map(Error::into_compile_error);
-    Ok(quote!(#errors #generated))
+    Ok(quote!(#errors #generated #client))
 }
 
 /// The handle's method for one that is refused, so that its callers cause no errors. It is never
@@ -130,28 +151,47 @@ fn stand_in(function: &ImplItemFn, ty: &Type, private: &TokenStream) -> TokenStr
     }
 }
 
-/// The crate in which generated code finds dhole's items, as a name and as a path.
-fn crate_of(arguments: TokenStream) -> Result<(LitStr, TokenStream)> {
-    if arguments.is_empty() {
-        let krate = LitStr::new("dhole", Span::call_site());
-        return Ok((krate, quote!(::dhole::__private)));
-    }
-    let mut krate: Option<LitStr> = None;
-    let parser = syn::meta::parser(|meta| {
-        if !meta.path.is_ident("crate") {
-            return Err(meta.error("the argument of `object` is `crate = \"path\"`"));
+/// What the attribute says.
+struct Settings {
+    /// The crate in which generated code finds dhole's items.
+    krate: LitStr,
+    /// The path of these items.
+    private: TokenStream,
+    /// The type of the user half of clients.
+    user: Option<Type>,
+}
+
+impl Settings {
+    fn parse(arguments: TokenStream) -> Result<Settings> {
+        let (mut krate, mut user) = (LitStr::new("dhole", Span::call_site()), None);
+        let parser = syn::meta::parser(|meta| {
+            if meta.path.is_ident("crate") {
+                krate = meta.value()?.parse()?;
+            } else if meta.path.is_ident("client") {
+                user = Some(meta.value()?.parse()?);
+            } else {
+                let what = "the arguments of `object` are `client = User`, the type of the user \
+                            half of clients, and `crate = \"path\"`";
+                return Err(meta.error(what));
+            }
+            Ok(())
+        });
+        syn::parse::Parser::parse2(parser, arguments)?;
+        if let Some(user) = &user {
+            client::check_user(user)?;
         }
-        krate = Some(meta.value()?.parse()?);
-        Ok(())
-    });
-    syn::parse::Parser::parse2(parser, arguments)?;
-    let krate = krate.unwrap_or_else(|| LitStr::new("dhole", Span::call_site()));
-    let path: Path = krate.parse()?;
-    let private = match path.is_ident("crate") {
-        true => quote!(crate::__private),
-        false => quote!(::#path::__private),
-    };
-    Ok((krate, private))
+        let path: Path = krate.parse()?;
+        let private = if path.is_ident("crate") {
+            quote!(crate::__private)
+        } else {
+            quote!(::#path::__private)
+        };
+        Ok(Settings {
+            krate,
+            private,
+            user,
+        })
+    }
 }
 
 /// The tokens with `Self` replaced by the type.

@@ -34,7 +34,7 @@
 //! | allocate, synchronise, start processes | [`Worker`] |
 //! | name shared data | [`Ref`], [`Refs`], [`Own`], [`Array`], [`Array2`], [`Rows`]; [`Share`] says which types |
 //! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`] |
-//! | share a type by its operations | [`object`](macro@object), [`Object`], [`replicated`], [`on`] |
+//! | share a type by its operations | [`object`](macro@object), [`Object`], [`Client`], [`replicated`], [`on`] |
 //! | read how a run went | [`Run`], [`Report`], [`Counters`] |
 //! | handle a failure | [`RunError`], [`Error`], [`AccessError`], [`SyncError`], [`ObjectError`] |
 //! | simulate | the module `sim` (feature `sim`) |
@@ -110,7 +110,9 @@ pub use dhole_model::{
     PhaseTimes, Placement, TypeCounters, Uneven, UnknownValue, WaitCause, WaitCost,
 };
 pub use dhole_net::Waiting;
-pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
+pub use dhole_node::object::{
+    Client, ClientType, Object, ObjectError, ObjectType, Pending, on, replicated,
+};
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
     Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,

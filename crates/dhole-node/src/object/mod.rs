@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `borrowed` | arguments that are lent: their bytes, and what comes back in them |
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
+//! | `client` | handles with a user half |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
 //! | `direct` | effects of the machine of objects, carried out as it calls them |
@@ -15,6 +16,7 @@
 
 mod abandoned_calls;
 mod borrowed;
+mod client;
 mod copies;
 mod direct;
 mod handle;
@@ -29,6 +31,7 @@ pub use crate::object_error::ObjectError;
 pub use borrowed::{
     Borrows, GoesOn, NumberBytes, Numbers, Zeros, check_length, check_out, put, zeroed,
 };
+pub use client::{Client, ClientParts, ClientType};
 pub use handle::{Object, on, replicated};
 pub use invoke::{Travel, read, write};
 pub use kind::{

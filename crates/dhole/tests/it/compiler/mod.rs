@@ -161,8 +161,24 @@ fn an_argument_that_cannot_be_borrowed_names_what_to_do_instead() {
 
 #[test]
 fn an_operation_that_gives_something_back_in_its_arguments_is_not_started() {
-    let said = refused("started_with_outs", 1);
+    let said = refused("started_with_outs", 2);
     says(&said, &["cannot be started", "call it without `start_`"]);
+}
+
+#[test]
+fn a_user_half_that_is_not_lent_names_what_to_do_instead() {
+    let said = refused("clients", 6);
+    says(
+        &said,
+        &[
+            "a local method is an ordinary call of the client: it cannot be `async`",
+            "an operation borrows the user half",
+            "an operation has one user half",
+            "its type has no lifetimes",
+            "cannot borrow `*reader` as mutable",
+            "name the type of the user half: `#[dhole::object(client = User)] impl Plain`",
+        ],
+    );
 }
 
 #[test]
