@@ -80,7 +80,7 @@ fn deliveries(bytes: &[u8]) {
             // Another node: what it has made itself it has.
             creator: NodeId(2 * (u16::from(does >> 1) & 1)),
             zero_ok: false,
-            coherence: Coherence::Lazy,
+            coherence: Coherence::default(),
         });
         let _ = node.step(missed, WorkerIs::InCall, &mut out);
     }

@@ -224,27 +224,27 @@ impl Common {
     /// # Errors
     /// [`BadInput::NoSwitch`] names the first switch that would have no effect.
     pub fn check_switches(&self) -> Result<(), BadInput> {
-        use Coherence::{Lazy, TreadMarks, Update};
         let defaults = Defaults::from_env();
         let defaults = defaults.map_err(|wrong| BadInput::Variable(wrong.to_string()))?;
-        let protocol = self.protocol.or(defaults.coherence).unwrap_or(Lazy);
+        let protocol = self.protocol.or(defaults.coherence).unwrap_or_default();
         let races = self.races.or(defaults.races);
-        let (lazy, paged) = (protocol == Lazy, protocol == TreadMarks);
+        let properties = protocol.properties();
+        let (aggregates, paged) = (properties.aggregates, properties.keeps_pages());
         let first_touch = self.allocation == Some(Placement::FirstTouch);
         let looks_for_races = races.is_some_and(|races| races != Races::Ignore);
         let lacked = [
             (
-                !lazy && self.read_aggregation.is_some(),
+                !aggregates && self.read_aggregation.is_some(),
                 "read-aggregation",
                 "does not aggregate reads, as lazy does",
             ),
             (
-                !lazy && self.write_detection.is_some(),
+                !aggregates && self.write_detection.is_some(),
                 "write-detection",
                 "finds in one way what was written, lazy in several",
             ),
             (
-                !matches!(protocol, Lazy | Update) && self.notice_reduction.is_some(),
+                !properties.announces && self.notice_reduction.is_some(),
                 "notice-reduction",
                 "gives no notices of objects, as lazy and update do",
             ),

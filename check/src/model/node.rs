@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
+use dhole_model::{CallSite, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
     Along, BarrierId, Command, Commands, DiffId, Event, Follow, Freed, Message, Protocol,
@@ -177,7 +177,7 @@ impl Node {
                 .for_each(|leaf| node.heap.allocate(leaf));
             node.publish(oid, program);
         }
-        let has_home = program.coherence == Coherence::Home || program.coherence.member().is_some();
+        let has_home = program.coherence.properties().has_home;
         if me == 0 && program.elements > 0 && has_home {
             let allocated = elements::allocated(program);
             let stepped = node.protocol.step(allocated, WorkerIs::InCall, &mut vec![]);
@@ -434,7 +434,7 @@ impl Node {
             Command::Gone(freed) => self.told_freed(freed, around)?,
             Command::Race(race) => {
                 let mut parts = around.program.raced(race.raced).into_iter();
-                let each = around.program.coherence == Coherence::Home;
+                let each = around.program.coherence.properties().has_home;
                 parts.try_for_each(|part| around.history.told_of_race(race, part, each))?;
             }
             Command::Done => self.wait_is_over(around)?,

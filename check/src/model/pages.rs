@@ -19,7 +19,7 @@ impl Program {
 
     /// Whether pages are kept consistent.
     pub(crate) fn is_paged(&self) -> bool {
-        self.coherence == dhole_model::Coherence::TreadMarks
+        self.coherence.properties().keeps_pages()
     }
 
     /// How many pages there are.

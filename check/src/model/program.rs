@@ -202,7 +202,7 @@ impl Program {
             name,
             nodes,
             objects: Vec::new(),
-            coherence: Coherence::Lazy,
+            coherence: Coherence::default(),
             leaves: 1,
             elements: 0,
             owned: Vec::new(),
@@ -307,7 +307,7 @@ impl Program {
     /// to each.
     pub(crate) fn tells_all_races(&self) -> bool {
         let locks = |op: &Op| matches!(op, Op::Acquire(_));
-        let pairs = self.coherence != Coherence::Home || self.nodes.len() == 2;
+        let pairs = !self.coherence.properties().has_home || self.nodes.len() == 2;
         self.races.finds_all() && pairs && !self.nodes.iter().flatten().any(locks)
     }
 
@@ -420,7 +420,7 @@ impl Program {
     /// The shared objects that a node allocated before the program begins.
     pub(crate) fn allocated_before(&self, node: usize) -> impl Iterator<Item = Oid> {
         let later = move |object| self.nodes[node].contains(&Op::Alloc(object));
-        let at_home = self.coherence == Coherence::Home || self.coherence.member().is_some();
+        let at_home = self.coherence.properties().has_home;
         let here = move |object: &u8| {
             let creator = self.objects[usize::from(*object)];
             let creator = creator.or(at_home.then_some(0));

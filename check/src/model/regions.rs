@@ -115,7 +115,7 @@ impl Node {
         let (at, program) = (self.presence(), around.program);
         // A part of a block may be writable already. A block that leaves its protocol is made clean
         // after it has left.
-        let blocks = self.keeps_blocks(program) || program.coherence.member().is_some();
+        let blocks = self.keeps_blocks(program) || program.coherence.properties().keeps_blocks();
         let in_part = R::ELEMENTS && blocks;
         match command {
             RegionCommand::Reply(Reply {

@@ -164,7 +164,7 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
                 End::Barrier => node.w.barrier()?,
                 End::Once => roots = node.w.once(|_| Ok(roots))?,
                 // Under TreadMarks objects have no protocol of their own.
-                End::Switch(_) if default == Coherence::TreadMarks => node.w.barrier()?,
+                End::Switch(_) if default.properties().keeps_pages() => node.w.barrier()?,
                 End::Switch(to) => node.switch(to)?,
             }
             node.roots = roots;

@@ -115,7 +115,7 @@ pub struct Program {
 impl Program {
     /// The protocol of the objects that are allocated with this item first.
     pub(crate) fn coherence(&self, first: usize, default: Coherence) -> Coherence {
-        match self.mixed && default != Coherence::TreadMarks {
+        match self.mixed && !default.properties().keeps_pages() {
             true => Coherence::BY_OBJECT[first % Coherence::BY_OBJECT.len()],
             false => default,
         }

@@ -1,11 +1,10 @@
 //! Arrays: plain slices, consistent element by element.
 
 use dhole::{
-    Array, ArrayError, BorrowError, Coherence, Counters, Lock, RaceReport, Read, Result, Share,
-    Worker, Write,
+    Array, ArrayError, BorrowError, Counters, Lock, RaceReport, Read, Result, Share, Worker, Write,
 };
 
-use super::{fail, has_member, keeps_pages, succeed};
+use super::{fail, has_home, has_member, keeps_pages, succeed};
 use crate::Platform;
 
 /// Elements of `f64` in a block.
@@ -189,11 +188,8 @@ pub fn what_is_overwritten_whole_is_not_fetched(on: &dyn Platform) {
         return;
     }
     let writer = &outcome.counters[1];
-    let fetched = match on.coherence() {
-        // A home is asked for all that was read before, and so for what was overwritten.
-        Coherence::Home => 1002,
-        _ => 2,
-    };
+    // A home is asked for all that was read before, and so for what was overwritten.
+    let fetched = if has_home(on) { 1002 } else { 2 };
     let bytes = writer.by_type["u64"].installed_bytes;
     assert_eq!(bytes, 8 * fetched, "the two neighbours");
 }
@@ -214,13 +210,10 @@ pub fn an_array_is_stored_where_it_is_touched(on: &dyn Platform) {
     let [zero, one] = &outcome.counters[..] else {
         panic!("two nodes")
     };
-    let at_home = match on.coherence() {
-        Coherence::Home => 2 * 4096,
-        _ => 0,
-    };
+    let at_home = if has_home(on) { 2 * 4096 } else { 0 };
     assert_eq!(zero.shared_bytes, at_home, "what was flushed, at most");
-    let (misses, rounds) = match on.coherence() {
-        Coherence::Home => (1, 1),
+    let (misses, rounds) = match has_home(on) {
+        true => (1, 1),
         // Two blocks to read at once, and then each of them to write.
         _ if has_member(on) => (4, 3),
         _ => (0, 0),
@@ -316,7 +309,7 @@ pub fn a_slice_costs_two_messages_a_writer(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
     }
-    let is_home = on.coherence() == Coherence::Home;
+    let is_home = has_home(on);
     let outcome = succeed(on, 4, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<f64>(4 * BLOCK)))?;
         let me = w.node().index();
@@ -381,7 +374,7 @@ pub fn only_the_elements_written_are_fetched_again(on: &dyn Platform) {
     let reader = &outcome.counters[1];
     let counted = (reader.misses, reader.fetch_rounds);
     let bytes = reader.by_type["f64"].installed_bytes;
-    if on.coherence() == Coherence::Home {
+    if has_home(on) {
         assert_eq!(counted, (2, 2), "the home is asked at each read");
         assert_eq!(bytes, 2 * 8 * BLOCK as u64);
         return;
@@ -408,7 +401,7 @@ pub fn elements_that_one_node_alone_writes_cost_nothing(on: &dyn Platform) {
     if has_member(on) {
         return;
     }
-    if on.coherence() == Coherence::Home {
+    if has_home(on) {
         let misses = outcome.counters.iter().map(|node| node.misses);
         let misses: Vec<_> = misses.collect();
         assert_eq!(misses, [0, 4], "what was fetched three times is kept");

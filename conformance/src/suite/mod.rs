@@ -36,7 +36,7 @@ pub use sharing::*;
 pub use started::*;
 pub use waiting::*;
 
-use dhole::{Coherence, Result, Worker};
+use dhole::{Result, Worker};
 use dhole_node::{Outcome, RunError};
 
 use crate::{Platform, run};
@@ -44,13 +44,19 @@ use crate::{Platform, run};
 /// Whether whole pages are kept consistent: then nothing is counted by objects, and of racing
 /// writers each keeps what it wrote.
 fn keeps_pages(on: &dyn Platform) -> bool {
-    on.coherence() == Coherence::TreadMarks
+    on.coherence().properties().keeps_pages()
 }
 
 /// Whether a protocol that implements the trait of protocols keeps objects consistent: its messages
 /// are not counted as fetches, and no races are looked for.
 fn has_member(on: &dyn Platform) -> bool {
-    on.coherence().member().is_some()
+    on.coherence().properties().keeps_blocks()
+}
+
+/// Whether each object and each element has a home, which counts differently: it is asked again
+/// after each acquire.
+fn has_home(on: &dyn Platform) -> bool {
+    on.coherence().properties().has_home && !has_member(on)
 }
 
 /// Makes a test of every check, in a module of this name, for a platform.

@@ -1,8 +1,8 @@
 //! Visibility: when a node sees another's write.
 
-use dhole::{Coherence, Lock, RaceReport, Ref, Result, Share, Worker};
+use dhole::{Lock, RaceReport, Ref, Result, Share, Worker};
 
-use super::{has_member, keeps_pages, succeed};
+use super::{has_home, has_member, keeps_pages, succeed};
 use crate::Platform;
 
 /// Numbers, one for each node.
@@ -222,7 +222,7 @@ pub fn of_racing_writers_one_wins_everywhere(on: &dyn Platform) {
         return;
     }
     let races: u64 = outcome.counters.iter().map(|node| node.races).sum();
-    if on.coherence() == Coherence::Home {
+    if has_home(on) {
         // Each writer with the one before it; what the home wrote before anybody else had a copy
         // is not looked at.
         let found = (39..=40).contains(&races) && (4..=16).contains(&outcome.races.len());

@@ -317,7 +317,7 @@ impl RunRecord {
             ty: 0,
             len: u64::from(of.0),
             shape: Shape::Part,
-            coherence: Coherence::Lazy,
+            coherence: Coherence::default(),
             site: 0,
         }
     }

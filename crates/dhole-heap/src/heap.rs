@@ -447,7 +447,7 @@ impl<'g> HeapMut<'g> {
     pub(crate) fn new(heap: &'g mut Heap) -> HeapMut<'g> {
         HeapMut {
             heap,
-            coherence: Coherence::Lazy,
+            coherence: Coherence::default(),
             site: None,
         }
     }

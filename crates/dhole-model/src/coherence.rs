@@ -62,12 +62,74 @@ impl Coherence {
         Coherence::ALL.into_iter().chain(brought)
     }
 
+    /// What holds of this protocol. The parts of the runtime ask for this, and not which it is.
+    #[inline]
+    pub const fn properties(self) -> Properties {
+        use Granularity::{Block, Element, Page};
+        let (granularity, announces, aggregates, has_home) = match self {
+            Coherence::Lazy => (Element, true, true, false),
+            Coherence::Update => (Element, true, false, false),
+            Coherence::Home => (Element, false, false, true),
+            Coherence::TreadMarks => (Page, false, false, false),
+            Coherence::Member(_) => (Block, false, false, true),
+        };
+        Properties {
+            granularity,
+            announces,
+            aggregates,
+            has_home,
+        }
+    }
+
     /// The protocol of the program's own, if it is one.
     pub const fn member(self) -> Option<MemberId> {
         match self {
             Coherence::Member(member) => Some(member),
             _ => None,
         }
+    }
+}
+
+/// What a protocol keeps consistent as one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Granularity {
+    /// An object, or an element of an array.
+    Element,
+    /// An object, or a block of an array: as many elements as fit 4 KiB.
+    Block,
+    /// A page, with the objects that lie in it.
+    Page,
+}
+
+/// What holds of a protocol: [`Coherence::properties`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Properties {
+    granularity: Granularity,
+    /// Write notices name what was written, and the next reader fetches it from the last writer.
+    pub announces: bool,
+    /// The objects of a page can be fetched together, and made writable together (DOSA, sections
+    /// 3.5 and 3.6).
+    pub aggregates: bool,
+    /// One node has a copy from the allocation on: at first the node that allocated it, and after a
+    /// switch to the protocol the last writer.
+    pub has_home: bool,
+}
+
+impl Properties {
+    /// Whether each copy of an object or an element has a version, and nodes fetch copies by the
+    /// runtime's messages. Other protocols have messages of their own.
+    pub const fn has_versions(self) -> bool {
+        matches!(self.granularity, Granularity::Element)
+    }
+
+    /// Whether it keeps blocks of arrays consistent, and not elements.
+    pub const fn keeps_blocks(self) -> bool {
+        matches!(self.granularity, Granularity::Block)
+    }
+
+    /// Whether it keeps pages consistent, and not objects.
+    pub const fn keeps_pages(self) -> bool {
+        matches!(self.granularity, Granularity::Page)
     }
 }
 

@@ -43,7 +43,7 @@ mod value;
 mod work;
 
 pub use barriers::Barriers;
-pub use coherence::Coherence;
+pub use coherence::{Coherence, Properties};
 pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCounters};
 pub use detector::Detector;
 pub use dhole_macros::{Counts, Variants};

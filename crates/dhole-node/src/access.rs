@@ -80,7 +80,7 @@ impl<'id> Access<'id> for Worker<'id> {
                     true => Ok(Ok(())),
                     false => {
                         let bound = heap.binding(oid).map(|bound| bound.coherence);
-                        Err(not_ready(oid, bound.unwrap_or(Coherence::Lazy), true).into())
+                        Err(not_ready(oid, bound.unwrap_or_default(), true).into())
                     }
                 };
             }
@@ -156,7 +156,7 @@ impl<'id> Worker<'id> {
             oid,
             creator: self.creator(miss.into())?,
             zero_ok: row,
-            coherence: Coherence::Lazy,
+            coherence: Coherence::default(),
         })
     }
 
@@ -427,8 +427,7 @@ impl<'id> Worker<'id> {
         let site = Location::caller();
         self.allocate::<T, _>([count, 0, count], coherence, site, |heap| {
             let rows = heap.alloc_rows(count as u64, len as u64)?;
-            let is_stored = coherence == Coherence::Home || coherence.member().is_some();
-            let at_home = rows.oids().filter(|_| is_stored);
+            let at_home = rows.oids().filter(|_| coherence.properties().has_home);
             if let Some(all) = at_home {
                 heap.store_rows::<T>(all)?;
             }
@@ -452,7 +451,7 @@ impl<'id> Worker<'id> {
             std::panic::resume_unwind(Box::new(Error::from(lacks)));
         }
         let paged = self.is_paged();
-        if paged != (coherence == Coherence::TreadMarks) {
+        if paged != coherence.properties().keeps_pages() {
             let mixed = Error::from(self.mixed(coherence, site.into()));
             std::panic::resume_unwind(Box::new(mixed));
         }
@@ -509,7 +508,7 @@ impl Link<'_> {
         }
         self.bring(call, &[missed])?;
         let is_here = call.split().0.is_present(missed.oid);
-        if missed.coherence.member().is_some() && !is_here {
+        if !missed.coherence.properties().has_versions() && !is_here {
             return Err(not_ready(missed.oid, missed.coherence, false).into());
         }
         Ok(())

@@ -33,8 +33,7 @@ impl Worker<'_> {
         let (blocks, node) = (Array::<T>::blocks(len as u64) as usize, self.node());
         self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap| {
             let array = heap.alloc_array(len as u64)?;
-            let has_home = coherence == Coherence::Home || coherence.member().is_some();
-            let is_stored = has_home && len > 0;
+            let is_stored = coherence.properties().has_home && len > 0;
             if is_stored {
                 heap.store_array(array)?;
             }
@@ -205,7 +204,7 @@ impl Worker<'_> {
 /// A new array of which all elements are stored here, on the node that allocated it.
 fn allocated<T>(array: Array<T>, coherence: Coherence, creator: NodeId) -> Event {
     let len = array.len() as u64;
-    if coherence.member().is_some() {
+    if coherence.properties().keeps_blocks() {
         let (array, per_block) = (array.oid(), Array::<T>::PER_BLOCK);
         return Event::Array(ArrayEvent::Blocks(BlockEvent {
             blocks: ArrayBlocks {

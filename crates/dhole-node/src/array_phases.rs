@@ -69,9 +69,10 @@ impl Worker<'_> {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
             };
-            if to.member().is_some() && !link.keeps_blocks(call, &unread) {
-                // A block has one copy at first, and its elements had several writers.
-                link.switch_array(call, miss, &unread, Coherence::Lazy)?;
+            if to.properties().keeps_blocks() && !link.keeps_blocks(call, &unread) {
+                // A block has one copy at first, and its elements had several writers: each is
+                // fetched from its last one.
+                link.switch_array(call, miss, &unread, Coherence::default())?;
                 if creator == link.node.id {
                     link.awaits(miss);
                     link.and_wait(call, Event::Array(ArrayEvent::Read(smallvec![unread])))?;
@@ -107,7 +108,7 @@ impl Link<'_> {
         };
         self.and_wait(call, event)?;
         call.split().1.counting.all.barriers += 1;
-        let event = match self.keeps_blocks(call, unread) || to.member().is_some() {
+        let event = match self.keeps_blocks(call, unread) || to.properties().keeps_blocks() {
             true => ArrayEvent::Blocks(BlockEvent {
                 blocks: blocks_of(call, miss)?,
                 creator,

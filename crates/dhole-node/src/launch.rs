@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::Cluster;
 use dhole_model::unpoisoned;
-use dhole_model::{Coherence, NodeId, Placement};
+use dhole_model::{NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
@@ -118,7 +118,7 @@ pub fn run_nodes(
         None => {
             settings.check()?;
             let cluster = match settings.placement() {
-                _ if settings.coherence == Coherence::TreadMarks => Cluster::paged(nodes),
+                _ if settings.keeps_pages() => Cluster::paged(nodes),
                 Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
                 everywhere => Cluster::placing(everywhere, nodes),
             };

@@ -14,7 +14,7 @@ use crate::worker::{Failure, Link, Worker};
 impl Worker<'_> {
     /// Whether whole pages are kept consistent, not objects.
     pub(crate) fn is_paged(&self) -> bool {
-        self.link.coherence == Coherence::TreadMarks
+        self.link.coherence.properties().keeps_pages()
     }
 
     /// A protocol was asked for that does not go with the run's.

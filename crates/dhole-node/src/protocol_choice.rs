@@ -46,7 +46,7 @@ impl<'id> Worker<'id> {
         let at = Location::caller();
         let site = CallSite::from(at);
         self.only_the_program("switching", site)?;
-        if self.is_paged() || to == Coherence::TreadMarks {
+        if self.is_paged() || to.properties().keeps_pages() {
             return Err(self.mixed(to, site).into());
         }
         self.may_keep_objects(to, site)?;
@@ -115,7 +115,7 @@ impl Worker<'_> {
         under: Coherence,
         site: CallSite,
     ) -> Result<(), ProtocolLacks> {
-        match under.member().is_some() && self.survives() {
+        match !under.properties().has_versions() && self.survives() {
             true => Err(self.lacks("objects that survive the loss of nodes", under, site)),
             false => Ok(()),
         }

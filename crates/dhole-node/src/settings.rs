@@ -101,7 +101,7 @@ impl Settings {
         Settings {
             nodes,
             suspect_after: Duration::from_secs(1),
-            coherence: Coherence::Lazy,
+            coherence: Coherence::default(),
             placement: Placement::FirstTouch,
             races: Races::default(),
             barriers: Barriers::default(),
@@ -158,23 +158,27 @@ impl Settings {
 
     /// Whether nodes learn which references a program follows.
     pub(crate) fn learns_graphs(&self) -> bool {
-        self.learns() && self.nodes > 1 && self.coherence != Coherence::TreadMarks
+        self.learns() && self.nodes > 1 && !self.keeps_pages()
     }
 
-    /// Where copies lie: TreadMarks has all of them at one place everywhere.
+    /// Whether pages are kept consistent, and not objects.
+    pub(crate) fn keeps_pages(&self) -> bool {
+        self.coherence.properties().keeps_pages()
+    }
+
+    /// Where copies lie. A page is at one place everywhere.
     pub(crate) fn placement(&self) -> Placement {
-        match self.coherence {
-            Coherence::TreadMarks => Placement::Everywhere,
-            _ => self.placement,
+        match self.keeps_pages() {
+            true => Placement::Everywhere,
+            false => self.placement,
         }
     }
 
     /// Whether nodes that see each other's memory read objects there: a run that survives losses
     /// asks those that hold them.
     pub(crate) fn reads_there(&self) -> bool {
-        let by_objects = self.coherence != Coherence::TreadMarks;
         let can = dhole_heap::READS_NEIGHBOURS && self.one_sided;
-        can && by_objects && self.nodes > 1 && !self.survive
+        can && !self.keeps_pages() && self.nodes > 1 && !self.survive
     }
 
     pub(crate) fn check(&self) -> Result<usize, ConfigError> {
@@ -196,13 +200,7 @@ impl Settings {
         let (first_touch, looked_for) = (Placement::FirstTouch, self.races != Races::Ignore);
         let placed = |at| self.placement == at && (at != first_touch || is_set("placement"));
 
-        let pages = || {
-            said(
-                self.coherence == Coherence::TreadMarks,
-                "coherence",
-                &self.coherence,
-            )
-        };
+        let pages = || said(self.keeps_pages(), "coherence", &self.coherence);
         let placement = |at: Placement| said(placed(at), "placement", &at);
         let at_one_place = || pages().or_else(|| placement(Placement::Everywhere));
         let races = |is| said(is, "races", &self.races);
@@ -223,14 +221,14 @@ impl Settings {
         );
         let optimised = said(is_set("optimisations"), "optimisations", &"of objects");
         let one_sided = || said(is_set("one_sided") && self.one_sided, "one_sided", &"on");
-        let is_member = self.coherence.member().is_some();
-        let member = said(is_member, "coherence", &self.coherence);
+        let has_versions = self.coherence.properties().has_versions();
+        let unversioned = said(!has_versions, "coherence", &self.coherence);
         let conflicts = [
             (pages(), optimised, WHOLE_PAGES),
             (pages(), placement(first_touch), WHOLE_PAGES),
             (pages(), races(is_set("races") && looked_for), WHOLE_PAGES),
             (pages(), one_sided(), WHOLE_PAGES),
-            (member, one_sided(), MEMBERS_ASK),
+            (unversioned, one_sided(), MEMBERS_ASK),
             (survive(), one_sided(), SURVIVORS_ASK),
             (vm(), at_one_place(), VM_PLACES_BY_TOUCH),
             (survive(), at_one_place(), NOTHING_SURVIVES),

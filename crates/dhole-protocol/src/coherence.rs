@@ -1,7 +1,7 @@
 //! All coherence protocols of one node, over one table of objects.
 //!
 //! An object has one protocol at a time. [`Protocols`] takes what happens to objects, arrays and
-//! pages, and passes it to the object's protocol: [lazy], [update], [home],
+//! pages, and asks the [rules] of the object's protocol: [lazy], [update], [home],
 //! [TreadMarks](treadmarks) or one that the program brings ([`member`]). Locks, barriers and
 //! intervals are [synchronisation](crate::sync), which carries write notices and knows no protocol.
 
@@ -33,15 +33,16 @@ mod pending_fetches;
 mod quiescence;
 pub(crate) mod races;
 mod region;
+mod rules;
 pub(crate) mod switch;
 mod treadmarks;
 mod twins;
 mod update;
 
-use dhole_model::{Coherence, NodeId, Oid, OidRange, Version};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 
 use crate::array_event::ArrayEvent;
-use crate::command::{Command, Commands, WorkerIs};
+use crate::command::{Command, Commands};
 use crate::error::{Freed, ProtocolError};
 use crate::page_command::PageEvent;
 use crate::sync::collection::Gossip;
@@ -57,6 +58,7 @@ use members::Members;
 use object_table::ObjectTable;
 use pending_fetches::Fetching;
 use races::{RaceFinder, Races};
+use rules::rules;
 use treadmarks::TreadMarks;
 use update::Update;
 
@@ -114,18 +116,14 @@ impl Protocols {
             lamport: 0,
             node: self.me,
         };
-        let member = coherence.member();
+        let has_version = coherence.properties().has_versions();
         self.objects.allocate(range, |_, object| {
             object.coherence = Some(coherence);
-            if member.is_none() {
+            if has_version {
                 object.hold(version);
             }
         });
-        if let Some(member) = member {
-            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                it.allocated(range, turn);
-            });
-        }
+        rules::<Oid>(coherence).allocated(self, range, out);
     }
 
     /// The worker does something with a page.
@@ -206,26 +204,68 @@ impl Protocols {
     /// # Errors
     /// [`ProtocolError::Freed`] when the array is.
     pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
-        let freed = match event {
+        match event {
             ArrayEvent::Blocks(event) => return self.block_event(event, out),
             ArrayEvent::Read(misses) => return self.read_elements(&misses, out),
+            ArrayEvent::Allocated {
+                elements,
+                coherence,
+            } => self.arrays.allocated(elements, coherence),
+            ArrayEvent::Write { elements, site } => {
+                self.arrays.check_not_freed(elements.array)?;
+                self.write_elements(elements, site, out);
+            }
+            ArrayEvent::Overwrite {
+                elements,
+                creator,
+                coherence,
+                site,
+            } => {
+                self.arrays.check_not_freed(elements.array)?;
+                self.arrays.table.meet(elements.array, coherence);
+                self.overwrite_elements(elements, creator, out);
+                self.write_elements(elements, site, out);
+            }
             ArrayEvent::Switched {
                 array,
                 creator,
                 allocated,
                 to,
-            } => {
-                self.switch_array(array, creator, [allocated, to], out);
-                return Ok(());
+            } => self.switch_array(array, creator, [allocated, to], out),
+            ArrayEvent::Free { ids, site } => {
+                self.arrays.check_not_freed(ids.first)?;
+                self.blocks_freed(ids);
+                let site = self.races.site(site);
+                self.arrays.free(ids, site, &mut self.races, out);
             }
-            ArrayEvent::Free { ids, .. } => Some(ids),
-            _ => None,
-        };
-        if let Some(ids) = freed {
-            self.arrays.check_not_freed(ids.first)?;
-            self.blocks_freed(ids);
         }
-        let time = (&mut self.races, self.intervals.time());
-        self.arrays.step(event, time, out)
+        Ok(())
+    }
+
+    /// Whether the worker waits before it writes an object: its protocol says when it may.
+    pub fn waits_to_write(&self, oid: Oid) -> bool {
+        rules::<Oid>(self.objects.get(oid).coherence).waits_to_write()
+    }
+
+    /// The worker writes an object that is not writable here.
+    pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
+        let coherence = self.objects.get(oid).coherence;
+        rules::<Oid>(coherence).write(self, oid, site, out);
+    }
+
+    /// The worker writes all of these elements next. What they were is as good as fetched.
+    fn overwrite_elements(&mut self, elements: Elements, creator: NodeId, out: &mut Commands) {
+        let unread = self.arrays.overwrite(elements, creator);
+        let rules = rules::<Elements>(self.arrays.table.coherence(elements.array));
+        let Arrays { home, update, .. } = &mut self.arrays;
+        for part in unread {
+            rules.brought(part, false, (home, update), out);
+        }
+        update.inbox.forget(elements, out);
+    }
+
+    fn write_elements(&mut self, elements: Elements, site: CallSite, out: &mut Commands) {
+        let coherence = self.arrays.table.coherence(elements.array);
+        rules::<Elements>(coherence).write(self, elements, site, out);
     }
 }

@@ -28,7 +28,7 @@
 //! // Node 1 reads an object that node 0 allocated: it asks node 0 for it.
 //! let (mut zero, mut one) = (Protocol::new(NodeId(0), 2), Protocol::new(NodeId(1), 2));
 //! let (oid, mut out) = (Oid(64), Vec::new());
-//! let (range, coherence) = (OidRange::one(oid), Coherence::Lazy);
+//! let (range, coherence) = (OidRange::one(oid), Coherence::default());
 //! zero.step(Event::Allocated { range, coherence }, WorkerIs::InCall, &mut out)?;
 //! let miss = Event::ReadMiss(Unread { oid, creator: NodeId(0), zero_ok: false, coherence });
 //! one.step(miss, WorkerIs::InCall, &mut out)?;

@@ -1,12 +1,12 @@
 use std::ops::Range;
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
+use dhole_model::{CallSite, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
 use crate::array_event::ArrayEvent;
 use crate::coherence::parts::HasParts;
-use crate::coherence::switch::has_one_copy;
+use crate::coherence::switch::array_has_one_copy;
 use crate::coherence::{Protocols, built_in};
 use crate::command::{Command, Commands, Event, WorkerIs};
 use crate::effects::Effects;
@@ -171,7 +171,7 @@ impl Protocol {
                 to,
                 site,
             } => {
-                if to == Coherence::Home && zero_ok && creator == self.me {
+                if array_has_one_copy(to) && zero_ok && creator == self.me {
                     self.coherence.before_switch(array, out);
                 }
                 let at = self.barrier.arrive_to_switch_array(array.array, to);
@@ -185,7 +185,7 @@ impl Protocol {
                 site,
             } => {
                 self.coherence.check_none_freed(range)?;
-                if has_one_copy(to) && zero_ok && creator == self.me {
+                if to.properties().has_home && zero_ok && creator == self.me {
                     let objects = range.iter();
                     objects.for_each(|oid| self.coherence.before_switch(oid, out));
                 }

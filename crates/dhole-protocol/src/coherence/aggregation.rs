@@ -5,7 +5,7 @@
 //! says which are worth asking for, and whom. They are marked in the question: a node that is
 //! writing one leaves it out of its reply, for nobody waits for it.
 
-use dhole_model::{Coherence, Oid};
+use dhole_model::Oid;
 
 use super::Protocols;
 use crate::coherence::parts::HasParts;
@@ -39,9 +39,9 @@ impl Protocols {
         }
         for oid in beside.drain(..).filter(|oid| *oid != missed) {
             let object = objects.get(oid);
-            let is_lazy = object.coherence == Some(Coherence::Lazy) && !object.freed;
+            let may = object.aggregates() && !object.freed && !object.is_valid();
             let writer = object.last().filter(|node| *node != *me);
-            if let Some(node) = writer.filter(|_| is_lazy && !object.is_valid()) {
+            if let Some(node) = writer.filter(|_| may) {
                 let (region, need) = (oid, object.known(node));
                 fetches.want(0, true, Wanted { region, need });
             }

@@ -10,6 +10,7 @@
 use dhole_model::{Coherence, NodeId, Oid};
 
 use super::Protocols;
+use crate::coherence::rules::rules;
 use crate::command::{Along, Command, Commands, WorkerIs};
 use crate::{Follow, RegionCommand, Sent};
 
@@ -19,12 +20,10 @@ impl Protocols {
         let object = self.objects.get(oid);
         let version = object.held()?;
         let is_written = object.dirty || object.exclusive && worker == WorkerIs::Computing;
-        if !object.is_valid() || is_written || object.coherence == Some(Coherence::Home) {
+        if !object.is_valid() || is_written || !object.may_go_along() {
             return None;
         }
-        if object.coherence == Some(Coherence::Update) {
-            self.update.copysets.join(oid, to);
-        }
+        rules(object.coherence).read_by(to, oid, &mut self.update);
         let object = self.objects.get_mut(oid);
         object.serve();
         let make_clean = std::mem::take(&mut object.exclusive);
@@ -58,7 +57,7 @@ impl Protocols {
             }
             let object = self.objects.get_mut(sent.region);
             let is_wanted = object.lacks(sent.version) && !object.freed;
-            if is_wanted && object.coherence != Some(Coherence::Home) {
+            if is_wanted && object.may_go_along() {
                 object.hold(sent.version);
                 self.intervals.sees(sent.version.lamport);
                 self.update.inbox.forget(sent.region, out);

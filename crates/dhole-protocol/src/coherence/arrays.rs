@@ -11,18 +11,16 @@ mod kind;
 use dhole_model::{
     Coherence, Elements, IdSet, NodeId, Oid, OidRange, Segments, SortedMap, VectorTime, Version,
 };
-use smallvec::SmallVec;
 
 use crate::RegionCommand;
-use crate::array_event::{ArrayEvent, UnreadElements};
+use crate::array_event::UnreadElements;
 use crate::coherence::home::Home;
 use crate::coherence::object_table::{Ended, ObjectState};
 use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::{RaceFinder, SiteId};
-use crate::coherence::region::{Table, push};
+use crate::coherence::region::Table;
 use crate::coherence::update::Update;
 use crate::command::{Command, Commands};
-use crate::error::ProtocolError;
 
 /// One node's part of the protocols for arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -69,7 +67,7 @@ impl ArrayTable {
     pub fn switch(&mut self, array: Oid, [allocated, to]: [Coherence; 2]) {
         let state = self.arrays.get_or_default(array);
         let before = state.coherence.replace(to).unwrap_or(allocated);
-        state.had_home |= before == Coherence::Home;
+        state.had_home |= before.properties().has_home;
     }
 
     pub fn coherence(&self, array: Oid) -> Option<Coherence> {
@@ -100,8 +98,26 @@ impl ArrayTable {
         let state = &self.arrays[&array];
         let around = |place| state.elements.around(place, miss.within.range());
         let range = around(first).start..around(first + count.max(1) - 1).end;
-        let may_be_zero = !state.had_home && coherence != Coherence::Home;
+        let may_be_zero = !state.had_home && !coherence.properties().has_home;
         (Elements::new(array, range), may_be_zero)
+    }
+
+    /// Makes valid elements writable. Calls `written` with the parts that were not written yet in
+    /// this interval.
+    pub fn write(
+        &mut self,
+        elements: Elements,
+        out: &mut Commands,
+        mut written: impl FnMut(Elements, &ObjectState),
+    ) {
+        self.update(elements, |part, state| {
+            debug_assert!(state.is_valid(), "{part}: only valid elements are written");
+            if !state.dirty && !state.exclusive {
+                state.dirty = true;
+                written(part, state);
+                push_writable(part, out);
+            }
+        });
     }
 }
 
@@ -157,101 +173,25 @@ impl Arrays {
         }
     }
 
-    /// The worker does something with an array other than to read it.
-    ///
-    /// # Errors
-    /// [`ProtocolError::Freed`] when the array is; then nothing was done.
-    pub fn step(
-        &mut self,
-        event: ArrayEvent,
-        (races, time): (&mut RaceFinder, &VectorTime),
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        match event {
-            ArrayEvent::Allocated {
-                elements,
-                coherence,
-            } => {
-                let version = initial(self.me);
-                self.table.meet(elements.array, coherence);
-                self.table.update(elements, |_, state| state.hold(version));
-            }
-            ArrayEvent::Write { elements, site } => {
-                self.check_not_freed(elements.array)?;
-                self.write(elements, races.site(site), (races, time), out);
-            }
-            ArrayEvent::Overwrite {
-                elements,
-                creator,
-                coherence,
-                site,
-            } => {
-                self.check_not_freed(elements.array)?;
-                self.table.meet(elements.array, coherence);
-                self.overwrite(elements, creator, out);
-                self.write(elements, races.site(site), (races, time), out);
-            }
-            ArrayEvent::Read(_) | ArrayEvent::Switched { .. } | ArrayEvent::Blocks(_) => {
-                unreachable!("{event:?} is of all protocols of the node")
-            }
-            ArrayEvent::Free { ids, site } => {
-                let site = races.site(site);
-                self.free(ids, site, races, out)?
-            }
-        }
-        Ok(())
+    /// The worker has allocated an array here, and stored its elements.
+    pub fn allocated(&mut self, elements: Elements, coherence: Coherence) {
+        let version = initial(self.me);
+        self.table.meet(elements.array, coherence);
+        self.table.update(elements, |_, state| state.hold(version));
     }
 
-    /// All of these elements are written, whatever they were before.
-    fn overwrite(&mut self, elements: Elements, creator: NodeId, out: &mut Commands) {
-        let (me, mut cached) = (self.me, Vec::new());
-        let at_home = self.table.coherence(elements.array) == Some(Coherence::Home);
+    /// All of these elements are written next, whatever they were before. Returns those of which
+    /// another node has the last version, and which are not valid here.
+    pub fn overwrite(&mut self, elements: Elements, creator: NodeId) -> Vec<Elements> {
+        let (me, mut unread) = (self.me, Vec::new());
         self.table.update(elements, |part, state| {
             if !state.is_valid() {
                 let version = state.known(creator);
                 state.hold(version);
-                if at_home && version.node != me {
-                    cached.push(part);
-                }
+                unread.extend((version.node != me).then_some(part));
             }
         });
-        cached
-            .into_iter()
-            .for_each(|part| self.home.cache(part, false));
-        self.update.inbox.forget(elements, out);
-    }
-
-    fn write(
-        &mut self,
-        elements: Elements,
-        site: SiteId,
-        at: (&mut RaceFinder, &VectorTime),
-        out: &mut Commands,
-    ) {
-        let at_home = self.table.coherence(elements.array) == Some(Coherence::Home);
-        let (me, mut here) = (self.me, SmallVec::<[Elements; 2]>::new());
-        let looks = at.0.is_looking();
-        let mut dirty = std::mem::take(&mut self.dirty);
-        let mut written = std::mem::take(&mut self.home.written);
-        self.table.update(elements, |part, state| {
-            debug_assert!(state.is_valid(), "{part}: only valid elements are written");
-            if state.dirty || state.exclusive {
-                return;
-            }
-            state.dirty = true;
-            match at_home {
-                true => {
-                    push(&mut written, part, site);
-                    here.extend((looks && state.is_held_by(me)).then_some(part));
-                }
-                false => push(&mut dirty, part, site),
-            }
-            push_writable(part, out);
-        });
-        (self.dirty, self.home.written) = (dirty, written);
-        let (races, time) = at;
-        here.into_iter()
-            .for_each(|part| self.writes_at_home(part, site, (&mut *races, time), out));
+        unread
     }
 
     /// The worker begins to write elements that are at home here: nobody flushes them, so races

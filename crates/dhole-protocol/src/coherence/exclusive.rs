@@ -49,9 +49,10 @@ impl Protocols {
     /// As a write, of an object that has no bytes: it may stay writable until somebody asks for it.
     pub fn touch(&mut self, oid: Oid, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
-        let of_member = object.coherence.and_then(Coherence::member).is_some();
-        if !object.exclusive || of_member {
-            object.exclusive = !of_member;
+        let known = object.coherence.map(Coherence::properties);
+        let stays = known.is_none_or(|known| known.has_versions());
+        if !object.exclusive || !stays {
+            object.exclusive = stays;
             let pre_image = false;
             out.push(Command::Objects(RegionCommand::MakeWritable {
                 region: oid,
@@ -138,8 +139,7 @@ impl Protocols {
             count: CHUNK as u32,
         };
         self.objects.for_each(&[chunk], |at, object| {
-            let noticed = matches!(object.coherence, Some(Coherence::Lazy | Coherence::Update));
-            if noticed && object.is_valid() && object.last_written_by(me) {
+            if object.is_announced() && object.is_valid() && object.last_written_by(me) {
                 object.stay_clean();
                 if std::mem::take(&mut object.exclusive) {
                     fx.make_clean(at);

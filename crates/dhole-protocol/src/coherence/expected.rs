@@ -15,7 +15,7 @@
 //! Objects that have a home are not expected to be written: each of them needs a twin that is
 //! compared and a flush of its own.
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid};
+use dhole_model::{CallSite, NodeId, Oid};
 
 use super::Protocols;
 use crate::RegionCommand;
@@ -89,9 +89,8 @@ impl ObjectState {
     /// Whether `me` is expected to write the object again: it wrote it last, at this Lamport time
     /// or later.
     fn is_expected(&self, me: NodeId, since: u64) -> bool {
-        let noticed = matches!(self.coherence, Some(Coherence::Lazy | Coherence::Update));
         let is_free = !self.dirty && !self.exclusive && !self.freed;
-        noticed && is_free && self.is_held_by(me) && self.newest() >= since
+        self.is_announced() && is_free && self.is_held_by(me) && self.newest() >= since
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use dhole_model::{Coherence, Elements, NodeId, Oid, Version};
+use dhole_model::{Elements, NodeId, Oid, Version};
 use smallvec::SmallVec;
 
 use super::Protocols;
@@ -15,6 +15,7 @@ use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
 use crate::coherence::region::{Table, push_region};
+use crate::coherence::rules::rules;
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
@@ -42,27 +43,31 @@ impl Protocols {
         }
         self.fetching.fetches.begin();
         self.home.asks();
-        let mut of_members = SmallVec::<[_; 1]>::new();
-        for &Unread {
-            oid,
-            creator,
-            zero_ok,
-            coherence,
-        } in misses
-        {
+        let mut unversioned = SmallVec::<[_; 1]>::new();
+        for miss in misses {
+            let &Unread {
+                oid,
+                creator,
+                zero_ok,
+                coherence,
+            } = miss;
             self.miss(oid, creator, fx.commands(), |object| {
-                let coherence = *object.coherence.get_or_insert(coherence);
-                if let Coherence::Member(member) = coherence {
-                    of_members.push((member, oid, creator));
+                let known = object.coherence.get_or_insert(coherence).properties();
+                if !known.has_versions() {
+                    unversioned.push(miss);
                     return None;
                 }
-                Some(zero_ok && !object.had_home && coherence != Coherence::Home)
+                Some(zero_ok && !object.had_home && !known.has_home)
             });
         }
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
         self.ask::<Oid>(fx);
-        if !of_members.is_empty() {
-            self.members_miss(&of_members, fx.commands());
+        for miss in &unversioned {
+            self.members.awaits(miss.oid);
+        }
+        for &&Unread { oid, creator, .. } in &unversioned {
+            let coherence = self.objects.get(oid).coherence;
+            rules::<Oid>(coherence).read_miss(self, oid, creator, fx.commands());
         }
         self.brought(fx);
         Ok(())
@@ -237,7 +242,7 @@ impl Protocols {
         let table = R::parts(self).table;
         let coherence = |wanted: &Wanted<R>| table.whole(wanted.region).coherence;
         let mut known = request.missed().iter().filter_map(coherence);
-        known.any(|coherence| coherence.member().is_some())
+        known.any(|coherence| !coherence.properties().has_versions())
     }
 
     fn must_wait<R: HasParts>(&mut self, request: &Request<R>) -> bool {
@@ -262,7 +267,7 @@ impl Protocols {
             ..
         } = request.fetch;
         let Parts { table, home, .. } = R::parts(self);
-        let mut all_at_home = true;
+        let mut says = true;
         for (place, &Wanted { region, need }) in wanted.iter().enumerate() {
             let state = table.whole(region);
             if place < missed && state.freed {
@@ -274,11 +279,10 @@ impl Protocols {
             if place < missed && state.held() < Some(need) {
                 return Err(region.no_copy(to, need));
             }
-            let has_home = state.coherence == Some(Coherence::Home);
-            all_at_home &= has_home && table.is_at_home(region, me);
+            says &= rules(state.coherence).says_what_is_kept(region, me, table);
         }
         let regions = wanted.iter().map(|wanted| wanted.region);
-        let keep = all_at_home && home.fetched(to, regions);
+        let keep = says && home.fetched(to, regions);
         let (mut place, mut pre_images) = (0, SmallVec::new());
         let sent = SpareLists::reply(wanted, |wanted| {
             place += 1;
@@ -315,9 +319,7 @@ impl Protocols {
         if whole.pre_image {
             pre_images.push(region);
         }
-        if whole.coherence == Some(Coherence::Update) {
-            update.copysets.join(region, to);
-        }
+        rules(whole.coherence).read_by(to, region, update);
         if whole.exclusive && self.lazy.publishes {
             region.was_exclusive(self, fx);
         }
@@ -358,10 +360,8 @@ impl Protocols {
                 fx.commands().push(R::command(RegionCommand::Skip(sent)));
                 continue;
             }
-            match whole.coherence {
-                Some(Coherence::Home) => home.cache(sent.region, keep),
-                _ => update.inbox.forget(sent.region, fx.commands()),
-            }
+            let parts = (&mut *home, &mut *update);
+            rules(whole.coherence).brought(sent.region, keep, parts, fx.commands());
             R::install(sent, fx);
         }
         // What this node writes next must be newer than what it sees, told of it or not.

@@ -8,9 +8,10 @@
 
 use std::ops::Range;
 
-use dhole_model::{CHUNK, CallSite, Coherence, Oid, OidRange, Version};
+use dhole_model::{CHUNK, CallSite, Oid, OidRange, Version};
 
 use crate::coherence::Protocols;
+use crate::coherence::rules::rules;
 use crate::command::{Command, Commands};
 use crate::error::{Freed, ProtocolError};
 use crate::{Interval, RegionCommand};
@@ -42,15 +43,8 @@ impl Protocols {
         } = self;
         objects.for_each(&[range], |oid, object| {
             update.forget(oid, out);
-            if let Some(Coherence::Member(member)) = object.coherence {
-                members.freed(member, oid);
-            }
-            let at_home = object.coherence == Some(Coherence::Home);
-            if at_home {
-                home.forget(OidRange::one(oid));
-                races.forget_at_home(OidRange::one(oid));
-            }
-            if at_home || !object.dirty {
+            rules(object.coherence).freed(oid, object, (home, races, members));
+            if !object.dirty {
                 lazy.dirty.push((oid, site));
             }
             object.free();
@@ -83,13 +77,7 @@ impl Protocols {
                 races += u64::from(finder.is_race(oid, (version, true), out));
             }
             update.forget(oid, out);
-            if let Some(Coherence::Member(member)) = object.coherence {
-                members.freed(member, oid);
-            }
-            if object.coherence == Some(Coherence::Home) {
-                home.forget(OidRange::one(oid));
-                finder.forget_at_home(OidRange::one(oid));
-            }
+            rules(object.coherence).freed(oid, object, (home, finder, members));
             object.hear(version);
             object.free();
         });

@@ -9,7 +9,7 @@
 //!
 //! Objects under the update protocol are written so too.
 
-use dhole_model::{CallSite, Coherence, Oid};
+use dhole_model::{CallSite, Oid};
 
 use super::Protocols;
 use crate::RegionCommand;
@@ -48,21 +48,14 @@ impl Lazy {
 }
 
 impl Protocols {
-    pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
+    /// The worker writes an object, which write notices will name.
+    pub(super) fn write_announced(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
-        if let Some(Coherence::Member(member)) = object.coherence {
-            return self.member_write_fault(member, oid, out);
-        }
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
-        if self.lazy.compares && object.coherence == Some(Coherence::Lazy) {
+        if self.lazy.compares && object.aggregates() {
             return self.make_page_writable(oid, site, out);
         }
         self.fetching.beside.clear();
-        if object.coherence == Some(Coherence::Home) {
-            let at = (oid, self.races.site(site));
-            let Protocols { objects, races, .. } = self;
-            return self.home.write_fault(self.me, at, objects, races, out);
-        }
         if object.dirty || object.exclusive {
             return;
         }

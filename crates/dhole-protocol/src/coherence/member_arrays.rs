@@ -6,22 +6,22 @@
 //! again at the worker's next call. Nodes wait only for blocks behind those that they keep, so they
 //! do not wait for each other in a circle.
 
-use dhole_model::{Coherence, Elements, MemberId, NodeId, Oid, OidRange, Version};
-use smallvec::SmallVec;
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 
 use super::Protocols;
 use crate::RegionCommand;
 use crate::array_blocks::{ArrayBlocks, BlockAccess, BlockEvent};
 use crate::coherence::blocks::Kept;
 use crate::coherence::region::Table;
-use crate::command::{Command, Commands, WorkerIs};
+use crate::coherence::rules::rules;
+use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
 
 impl Protocols {
-    /// The member that keeps an array consistent, which was allocated under this protocol.
-    pub fn member_of_array(&self, array: Oid, allocated: Coherence) -> Option<MemberId> {
+    /// Whether an array is kept consistent by blocks, which was allocated under this protocol.
+    pub fn keeps_blocks(&self, array: Oid, allocated: Coherence) -> bool {
         let known = self.arrays.table.coherence(array);
-        known.unwrap_or(allocated).member()
+        known.unwrap_or(allocated).properties().keeps_blocks()
     }
 
     /// The worker does something with an array whose blocks are units.
@@ -43,9 +43,6 @@ impl Protocols {
             return Ok(());
         }
         let coherence = self.arrays.table.meet(blocks.array, coherence);
-        let Some(member) = coherence.member() else {
-            unreachable!("{coherence} keeps elements consistent, and not blocks");
-        };
         self.blocks.meet(blocks);
         match what {
             BlockAccess::Switched(_) | BlockAccess::Allocated => {
@@ -54,20 +51,23 @@ impl Protocols {
             BlockAccess::Read(units) => {
                 let first = units.first().and_then(|unit| blocks.block(*unit));
                 self.members.kept = Kept::before(first, needs, false);
-                let meets = |unit: &Oid| {
-                    self.objects.get_mut(*unit).coherence = Some(coherence);
-                    (member, *unit, creator)
-                };
-                let misses: SmallVec<[_; 1]> = units.iter().map(meets).collect();
-                self.members_miss(&misses, out);
+                for &unit in &units {
+                    self.objects.get_mut(unit).coherence = Some(coherence);
+                    self.members.awaits(unit);
+                }
+                for unit in units {
+                    rules::<Oid>(coherence).read_miss(self, unit, creator, out);
+                }
                 self.brought(out);
             }
             BlockAccess::Write(elements) => {
                 self.members.writes = Some(elements);
+                // No races of blocks are looked for.
+                let site = CallSite::runtime("a block of an array");
                 for (unit, _) in blocks.parts(elements) {
                     self.members.kept = Kept::before(blocks.block(unit), needs, true);
                     self.objects.get_mut(unit).coherence = Some(coherence);
-                    self.member_write_fault(member, unit, out);
+                    rules::<Oid>(coherence).write(self, unit, site, out);
                 }
             }
         }
@@ -92,14 +92,11 @@ impl Protocols {
         }
         let mut holders = Vec::new();
         for unit in blocks.ids().iter() {
-            let holder = before.member().map_or(creator, |member| {
-                self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                    it.give_up(unit, creator, turn)
-                })
-            });
-            holders.push((unit, holder));
+            let holder = rules::<Oid>(before).give_up(self, unit, creator, out);
+            holders.push((unit, holder.unwrap_or(creator)));
         }
-        if before.member().is_some() {
+        let were_blocks = before.properties().keeps_blocks();
+        if were_blocks {
             for &(unit, holder) in &holders {
                 self.elements_given_up(blocks.block(unit), creator, holder);
                 self.objects.get_mut(unit).coherence = None;
@@ -107,10 +104,10 @@ impl Protocols {
             self.blocks.forget(blocks.ids());
         }
         self.switch_array(array, creator, [allocated, to], out);
-        let Some(member) = to.member() else {
+        if !to.properties().keeps_blocks() {
             return;
-        };
-        if before.member().is_none() {
+        }
+        if !were_blocks {
             self.arrays.table.update(array, |part, state| {
                 if creator != me && state.is_valid() {
                     out.push(Command::Array(RegionCommand::Invalidate(part)));
@@ -123,9 +120,7 @@ impl Protocols {
         self.blocks.meet(blocks);
         for (unit, holder) in holders {
             self.objects.get_mut(unit).coherence = Some(to);
-            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                it.adopt(unit, holder, turn);
-            });
+            rules::<Oid>(to).adopt(self, unit, holder, out);
         }
     }
 
@@ -154,12 +149,19 @@ impl Protocols {
 
     /// The worker has freed an array.
     pub(super) fn blocks_freed(&mut self, ids: OidRange) {
-        let Some(member) = self.member_of_array(ids.first, Coherence::Lazy) else {
+        let known = self.arrays.table.coherence(ids.first);
+        if known.is_none_or(|known| !known.properties().keeps_blocks()) {
             return;
-        };
-        let members = &mut self.members;
-        self.objects.for_each(&[ids], |unit, state| {
-            members.freed(member, unit);
+        }
+        let Protocols {
+            objects,
+            home,
+            races,
+            members,
+            ..
+        } = self;
+        objects.for_each(&[ids], |unit, state| {
+            rules::<Oid>(known).freed(unit, state, (home, races, members));
             state.free();
         });
         self.blocks.forget(ids);

@@ -1,7 +1,7 @@
 //! Units under protocols that the program brings. Their states are the protocols' own: the table of
 //! objects says only which protocol it is, and whether they were freed.
 
-use dhole_model::{Coherence, MemberId, NodeId, Oid};
+use dhole_model::{MemberId, NodeId};
 
 use super::Protocols;
 use crate::Interval;
@@ -13,15 +13,6 @@ use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 
 impl Protocols {
-    /// Whether the worker waits before it writes an object: its protocol says when it may.
-    pub fn waits_to_write(&self, oid: Oid) -> bool {
-        self.member_of(oid).is_some()
-    }
-
-    pub(crate) fn member_of(&self, oid: Oid) -> Option<MemberId> {
-        self.objects.get(oid).coherence.and_then(Coherence::member)
-    }
-
     /// What the worker waits for under protocols that the program brings.
     pub fn awaited_of_members(&self) -> impl Iterator<Item = Unit> {
         let awaited = self.members.awaited().iter();
@@ -65,27 +56,6 @@ impl Protocols {
             Ok(taken) => taken,
             Err(what) => unreachable!("an event of this node has happened: {what}"),
         }
-    }
-
-    /// The worker reads objects of which it has no copies.
-    pub(super) fn members_miss(&mut self, misses: &[(MemberId, Oid, NodeId)], out: &mut Commands) {
-        misses
-            .iter()
-            .for_each(|(_, oid, _)| self.members.awaits(*oid));
-        for &(member, oid, creator) in misses {
-            // The call may share its token.
-            self.member_takes(member, WorkerIs::Sharing, out, |it, turn| {
-                it.read_miss(oid, creator, turn);
-            });
-        }
-    }
-
-    pub(super) fn member_write_fault(&mut self, member: MemberId, oid: Oid, out: &mut Commands) {
-        self.members.awaits(oid);
-        self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-            it.write_fault(oid, turn);
-        });
-        self.brought(out);
     }
 
     /// The worker is about to synchronise.

@@ -102,6 +102,24 @@ impl ObjectState {
         )
     }
 
+    /// Whether its protocol fetches and writes the objects of a page together.
+    pub fn aggregates(&self) -> bool {
+        self.coherence
+            .is_some_and(|coherence| coherence.properties().aggregates)
+    }
+
+    /// Whether write notices name it when it was written.
+    pub fn is_announced(&self) -> bool {
+        self.coherence
+            .is_some_and(|coherence| coherence.properties().announces)
+    }
+
+    /// Whether a copy may come that was not asked for: notices say when it is old. The object's
+    /// protocol may not be known here yet.
+    pub fn may_go_along(&self) -> bool {
+        self.coherence.is_none() || self.is_announced()
+    }
+
     /// Who freed the object, or wrote it last.
     pub fn last(&self) -> Option<NodeId> {
         self.known.map(|known| Version::from(known).node)

@@ -11,9 +11,10 @@
 //!   it becomes writable beside another one, and passes on who has read. If somebody has, an object
 //!   that was to become exclusive stays clean.
 
-use dhole_model::{Coherence, NodeId, Oid, Version};
+use dhole_model::{NodeId, Oid, Version};
 
 use super::Protocols;
+use crate::coherence::rules::rules;
 use crate::command::{Commands, Unread};
 use crate::{Sent, Wanted};
 
@@ -29,11 +30,11 @@ impl Protocols {
         self.check_not_freed(oid).ok()?;
         let object = self.objects.get_mut(oid);
         let coherence = *object.coherence.get_or_insert(coherence);
-        if coherence.member().is_some() {
+        if !coherence.properties().has_versions() {
             return None;
         }
         let need = object.known(creator);
-        let has_home = object.had_home || coherence == Coherence::Home;
+        let has_home = object.had_home || coherence.properties().has_home;
         let is_zero = need.lamport == 0 && zero_ok && !has_home;
         let is_there = need.node != self.me && !object.is_valid() && !is_zero;
         (is_there && !self.update.inbox.has(oid)).then_some(Wanted { region: oid, need })
@@ -45,10 +46,8 @@ impl Protocols {
         self.intervals.sees(sent.version.lamport);
         let object = self.objects.get_mut(sent.region);
         object.hold(sent.version);
-        match object.coherence {
-            Some(Coherence::Home) => self.home.cache(sent.region, false),
-            _ => self.update.inbox.forget(sent.region, out),
-        }
+        let parts = (&mut self.home, &mut self.update);
+        rules(object.coherence).brought(sent.region, false, parts, out);
     }
 
     /// The version in which others may read an object here without a message; `None` where it may
@@ -66,9 +65,8 @@ impl Protocols {
     pub fn was_read(&mut self, oid: Oid, readers: impl Iterator<Item = NodeId>) -> bool {
         let object = self.objects.get_mut(oid);
         object.serve();
-        if object.coherence == Some(Coherence::Update) {
-            readers.for_each(|reader| self.update.copysets.join(oid, reader));
-        }
+        let rules = rules(object.coherence);
+        readers.for_each(|reader| rules.read_by(reader, oid, &mut self.update));
         std::mem::take(&mut object.exclusive)
     }
 }

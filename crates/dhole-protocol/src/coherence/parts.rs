@@ -1,6 +1,7 @@
 //! What both kinds of regions have of a node's protocols, and the messages that they share.
 
-use dhole_model::{Elements, NodeId, Oid};
+use dhole_model::{CallSite, Elements, NodeId, Oid};
+use smallvec::SmallVec;
 
 use super::Protocols;
 use crate::coherence::arrays::Arrays;
@@ -8,7 +9,7 @@ use crate::coherence::home::Home;
 use crate::coherence::kind::Kind;
 use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::RaceFinder;
-use crate::coherence::region::Table;
+use crate::coherence::region::{Table, push};
 use crate::coherence::update::{MOST_KEPT_BYTES, Update};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::effects::Effects;
@@ -28,6 +29,12 @@ pub(crate) struct Parts<'a, R: HasParts> {
 pub(crate) trait HasParts: Kind {
     fn parts(protocols: &mut Protocols) -> Parts<'_, Self>;
 
+    /// The worker writes a region, which write notices will name.
+    fn write_announced(self, all: &mut Protocols, site: CallSite, out: &mut Commands);
+
+    /// The worker writes a region that has a home: the next flush brings it there.
+    fn write_for_home(self, all: &mut Protocols, site: CallSite, out: &mut Commands);
+
     /// A region was asked for that nobody else had.
     fn was_exclusive(self, _: &mut Protocols, _: &mut impl Effects) {}
 
@@ -44,6 +51,17 @@ impl HasParts for Oid {
             update: &mut protocols.update,
             races: &mut protocols.races,
         }
+    }
+
+    fn write_announced(self, all: &mut Protocols, site: CallSite, out: &mut Commands) {
+        all.write_announced(self, site, out);
+    }
+
+    fn write_for_home(self, all: &mut Protocols, site: CallSite, out: &mut Commands) {
+        all.fetching.beside.clear();
+        let at = (self, all.races.site(site));
+        let (objects, races) = (&mut all.objects, &all.races);
+        all.home.write_fault(all.me, at, objects, races, out);
     }
 
     fn was_exclusive(self, protocols: &mut Protocols, fx: &mut impl Effects) {
@@ -70,6 +88,27 @@ impl HasParts for Elements {
             home,
             update,
             races: &mut protocols.races,
+        }
+    }
+
+    fn write_announced(self, all: &mut Protocols, site: CallSite, out: &mut Commands) {
+        let site = all.races.site(site);
+        let Arrays { table, dirty, .. } = &mut all.arrays;
+        table.write(self, out, |part, _| push(dirty, part, site));
+    }
+
+    fn write_for_home(self, all: &mut Protocols, site: CallSite, out: &mut Commands) {
+        let (me, site) = (all.me, all.races.site(site));
+        let (looks, mut here) = (all.races.is_looking(), SmallVec::<[Elements; 2]>::new());
+        let Arrays { table, home, .. } = &mut all.arrays;
+        table.write(self, out, |part, state| {
+            push(&mut home.written, part, site);
+            here.extend((looks && state.is_held_by(me)).then_some(part));
+        });
+        let time = all.intervals.time();
+        for part in here {
+            let at = (&mut all.races, time);
+            all.arrays.writes_at_home(part, site, at, out);
         }
     }
 }

@@ -9,63 +9,31 @@
 //! dropped, so its home's is the only one of the last version; but a row of that version may not be
 //! all zeros any more.
 
-use dhole_model::{Coherence, Elements, NodeId, OidRange, Version};
+use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, Version};
 
 use crate::RegionCommand;
 use crate::coherence::Protocols;
 use crate::coherence::arrays::initial;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::region::Table;
-use crate::command::{Commands, WorkerIs};
+use crate::coherence::rules::rules;
+use crate::command::Commands;
 
-/// Whether an object that changes to this protocol has a copy at its last writer, and no other.
-pub(crate) fn has_one_copy(to: Coherence) -> bool {
-    to == Coherence::Home || to.member().is_some()
+/// Whether each element of an array that changes to this protocol has a copy at its last writer,
+/// and no other. Blocks have theirs at the node that allocated the array, which has fetched them.
+pub(crate) fn array_has_one_copy(to: Coherence) -> bool {
+    let properties = to.properties();
+    properties.has_home && properties.has_versions()
 }
 
 impl Protocols {
-    /// Objects leave the protocols that the program brings. Each gets a version of the node that
-    /// has its copy: the next one, for the copy may be newer than all that was announced. Where the
-    /// new protocol is the old one, nothing happens.
-    fn members_give_up(
-        &mut self,
-        range: OidRange,
-        creator: NodeId,
-        [allocated, to]: [Coherence; 2],
-        out: &mut Commands,
-    ) {
-        for oid in range.iter() {
-            let object = self.objects.get(oid);
-            let before = object.coherence.unwrap_or(allocated);
-            let Coherence::Member(member) = before else {
-                continue;
-            };
-            if object.freed || before == to {
-                continue;
-            }
-            let holder = self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                it.give_up(oid, creator, turn)
-            });
-            let object = self.objects.get_mut(oid);
-            let version = Version {
-                lamport: object.known(creator).lamport + 1,
-                node: holder,
-            };
-            object.hear(version);
-            if holder == self.me {
-                object.hold(version);
-            }
-            self.intervals.sees(version.lamport);
-        }
-    }
-
     /// Before the barrier, at the node that allocated a region: a home has a copy, so what nobody
     /// has written gets its zeros there.
     pub fn before_switch<R: HasParts>(&mut self, region: R, out: &mut Commands) {
         let (me, table) = (self.me, R::parts(self).table);
         let whole = table.whole(region);
-        let of_member = whole.coherence.and_then(Coherence::member).is_some();
-        if of_member || whole.freed {
+        let known = whole.coherence.map(Coherence::properties);
+        if whole.freed || known.is_some_and(|known| !known.has_versions()) {
             return;
         }
         let first = initial(me);
@@ -121,7 +89,7 @@ impl Protocols {
         // As where objects are switched.
         self.pushes_from = self.intervals.lamport() + 1;
         self.arrays.table.switch(array.array, [allocated, to]);
-        self.switch_region(array, creator, to == Coherence::Home, out);
+        self.switch_region(array, creator, array_has_one_copy(to), out);
     }
 
     /// After the barrier: the objects are kept consistent so from now on.
@@ -132,7 +100,16 @@ impl Protocols {
         [allocated, to]: [Coherence; 2],
         out: &mut Commands,
     ) {
-        self.members_give_up(range, creator, [allocated, to], out);
+        for oid in range.iter() {
+            let object = self.objects.get_mut(oid);
+            let before = *object.coherence.get_or_insert(allocated);
+            if object.freed || before == to {
+                continue;
+            }
+            if let Some(holder) = rules::<Oid>(before).give_up(self, oid, creator, out) {
+                self.object_given_up(oid, creator, holder);
+            }
+        }
         // Whatever was written before the barrier has at most this node's Lamport time. A home
         // writes its last version in place, so a push of that version may be old.
         self.pushes_from = self.intervals.lamport() + 1;
@@ -140,23 +117,36 @@ impl Protocols {
         for oid in range.iter() {
             let object = self.objects.get_mut(oid);
             let before = object.coherence.replace(to).unwrap_or(allocated);
-            if before == to && to.member().is_some() {
+            if before == to && !to.properties().has_versions() {
                 continue;
             }
-            object.had_home |= before == Coherence::Home;
-            self.switch_region(oid, creator, has_one_copy(to), out);
+            object.had_home |= before.properties().has_home;
+            self.switch_region(oid, creator, to.properties().has_home, out);
             let object = self.objects.get_mut(oid);
-            if to.member().is_some() && !object.freed {
-                object.drop_copy();
+            if !object.freed {
+                if !to.properties().has_versions() {
+                    object.drop_copy();
+                }
                 adopted.push((oid, object.known(creator).node));
             }
         }
-        if let Coherence::Member(member) = to {
-            for (oid, holder) in adopted {
-                self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                    it.adopt(oid, holder, turn);
-                });
-            }
+        for (oid, holder) in adopted {
+            rules::<Oid>(to).adopt(self, oid, holder, out);
         }
+    }
+
+    /// A protocol without versions has given up an object. The object gets a version of the node
+    /// that has its copy: the next one, for the copy may be newer than all that was announced.
+    fn object_given_up(&mut self, oid: Oid, creator: NodeId, holder: NodeId) {
+        let object = self.objects.get_mut(oid);
+        let version = Version {
+            lamport: object.known(creator).lamport + 1,
+            node: holder,
+        };
+        object.hear(version);
+        if holder == self.me {
+            object.hold(version);
+        }
+        self.intervals.sees(version.lamport);
     }
 }

@@ -6,7 +6,7 @@
 //! exclusive: without a fault there would be no twin to compare with. Elements of arrays and
 //! objects that have a home are written as ever.
 
-use dhole_model::{CallSite, Coherence, Oid};
+use dhole_model::{CallSite, Oid};
 
 use super::Protocols;
 use crate::RegionCommand;
@@ -39,8 +39,7 @@ impl Protocols {
 
     fn make_twin(&mut self, oid: Oid, site: SiteId, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
-        let is_lazy = object.coherence == Some(Coherence::Lazy);
-        if is_lazy && object.is_valid() && !object.dirty && !object.freed {
+        if object.aggregates() && object.is_valid() && !object.dirty && !object.freed {
             (object.dirty, object.pre_image) = (true, true);
             self.lazy.dirty.push((oid, site));
             let pre_image = true;

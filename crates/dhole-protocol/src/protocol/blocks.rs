@@ -9,7 +9,7 @@ impl Protocol {
     /// Whether an array is kept consistent by blocks ([`BlockEvent`](crate::BlockEvent)), which was
     /// allocated under this protocol.
     pub fn keeps_blocks(&self, array: Oid, allocated: Coherence) -> bool {
-        self.coherence.member_of_array(array, allocated).is_some()
+        self.coherence.keeps_blocks(array, allocated)
     }
 
     /// What the worker waits for under protocols that the program brings, and for no other.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::{Item, UseTree, Visibility};
 
 fn crates() -> PathBuf {
@@ -177,9 +177,10 @@ fn one_crate_maps_memory_and_files_of_others_that_are_listed() {
 }
 
 /// How a thread is started.
-const STARTING: [&str; 4] = [
+const STARTING: [&str; 5] = [
     " thread::spawn(",
     "std::thread::spawn(",
+    "thread::Builder",
     "Builder::new().name",
     "scope.spawn(",
 ];
@@ -193,8 +194,8 @@ const START: [(&str, &str); 5] = [
     ("dhole-view/src/threads.rs", "the program's"),
 ];
 
-/// The files below a folder that start threads beside their tests.
-fn starting(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+/// The files below a folder whose code, beside their tests, has one of these words.
+fn having(folder: &Path, words: &[&str], found: &mut BTreeSet<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of a crate") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -202,7 +203,7 @@ fn starting(folder: &Path, found: &mut BTreeSet<PathBuf>) {
             continue;
         }
         if path.is_dir() {
-            starting(&path, found);
+            having(&path, words, found);
         } else if path.extension().is_some_and(|it| it == "rs") {
             let text = fs::read_to_string(&path).expect("a source file");
             let is_test = |line: &&str| {
@@ -222,9 +223,7 @@ fn starting(folder: &Path, found: &mut BTreeSet<PathBuf>) {
                     break;
                 }
                 let is_code = !line.trim_start().starts_with("//");
-                if is_code && STARTING.iter().any(|it| line.contains(it))
-                    || line.contains("thread::Builder")
-                {
+                if is_code && words.iter().any(|it| line.contains(it)) {
                     found.insert(path.clone());
                 }
             }
@@ -232,16 +231,171 @@ fn starting(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-#[test]
-fn threads_of_dhole_are_started_where_their_signals_are_blocked() {
+/// The files of all crates that have one of these words are those that are listed.
+#[track_caller]
+fn only_these_have(words: &[&str], listed: &[(&str, &str)]) {
     let mut found = BTreeSet::new();
     for folder in fs::read_dir(crates()).expect("the crates") {
-        starting(&folder.expect("a crate").path().join("src"), &mut found);
+        let sources = folder.expect("a crate").path().join("src");
+        having(&sources, words, &mut found);
     }
     let within = |path: &PathBuf| path.strip_prefix(crates()).expect("within").to_owned();
     let found: Vec<PathBuf> = found.iter().map(within).collect();
-    let listed = START.map(|(file, _)| PathBuf::from(file));
+    let listed: Vec<PathBuf> = listed.iter().map(|(file, _)| PathBuf::from(file)).collect();
     assert_eq!(found, listed);
+}
+
+#[test]
+fn threads_of_dhole_are_started_where_their_signals_are_blocked() {
+    only_these_have(&STARTING, &START);
+}
+
+/// The protocols, and how a name for some of them is made.
+const PROTOCOLS: [&str; 8] = [
+    "Lazy",
+    "Update",
+    "Home",
+    "TreadMarks",
+    "Member",
+    "member",
+    "*",
+    "{",
+];
+
+/// The files that name a protocol or ask which one it is, and why. All others ask for its
+/// properties and its rules.
+const NAME_PROTOCOLS: [(&str, &str); 5] = [
+    ("crates/dhole-cli/src/primitive.rs", "it measures one"),
+    ("crates/dhole-model/src/coherence.rs", "names, properties"),
+    (
+        "crates/dhole-protocol/src/coherence/member.rs",
+        "a member is registered",
+    ),
+    (
+        "crates/dhole-protocol/src/coherence/members.rs",
+        "a member is made",
+    ),
+    (
+        "crates/dhole-protocol/src/coherence/rules.rs",
+        "the list of rules",
+    ),
+];
+
+/// The tokens of code, one string each, without modules of tests.
+fn tokens(code: TokenStream, found: &mut Vec<String>) {
+    let mut is_test = false;
+    for token in code {
+        match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
+                let inner = group.stream().to_string();
+                is_test |= inner.starts_with("cfg") && inner.contains("test");
+                tokens(group.stream(), found);
+            }
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                if !std::mem::take(&mut is_test) {
+                    found.push("{".to_owned());
+                    tokens(group.stream(), found);
+                    found.push("}".to_owned());
+                }
+            }
+            TokenTree::Group(group) => {
+                found.push("(".to_owned());
+                tokens(group.stream(), found);
+                found.push(")".to_owned());
+            }
+            other => {
+                let word = other.to_string();
+                is_test &= word != ";";
+                found.push(word);
+            }
+        }
+    }
+}
+
+/// Whether code names a protocol, or asks which one it is.
+fn names_a_protocol(code: &str) -> bool {
+    let mut words = Vec::new();
+    tokens(code.parse().expect("Rust"), &mut words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let names = words.windows(4).any(|four| match four {
+        ["Coherence", ":", ":", name] => PROTOCOLS.contains(name),
+        // A second name for the type.
+        [_, "Coherence", "as", _] | [_, "=", "Coherence", ";"] => true,
+        [".", "member", "(", ")"] => true,
+        _ => false,
+    });
+    let compares = |six: &[&str]| {
+        let default = ["Coherence", ":", ":", "default"];
+        six[2..] == default && ["==", "!="].contains(&six[..2].concat().as_str())
+    };
+    names || words.windows(6).any(compares)
+}
+
+/// The files below a folder that do, outside of tests.
+fn naming(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && name != "tests" {
+            naming(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") && name != "tests" {
+            let text = fs::read_to_string(&path).expect("a source file");
+            if names_a_protocol(&text) {
+                found.insert(path);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_runtime_asks_no_region_which_protocol_it_has() {
+    let top = crates().join("..");
+    let mut found = BTreeSet::new();
+    naming(&top.join("bench/src"), &mut found);
+    for room in ["apps", "crates"] {
+        for folder in fs::read_dir(top.join(room)).expect("the crates") {
+            let sources = folder.expect("a crate").path().join("src");
+            if sources.exists() {
+                naming(&sources, &mut found);
+            }
+        }
+    }
+    let within = |path: &PathBuf| path.strip_prefix(&top).expect("within").to_owned();
+    let found: Vec<PathBuf> = found.iter().map(within).collect();
+    let listed = NAME_PROTOCOLS.map(|(file, _)| PathBuf::from(file));
+    assert_eq!(found, listed);
+}
+
+#[test]
+fn a_protocol_is_named_in_many_ways() {
+    let named = [
+        "fn f(c: Coherence) -> bool { c == Coherence::Lazy }",
+        "fn f(c: Coherence) -> bool { matches!(c, dhole_model::Coherence::Home) }",
+        "use dhole_model::Coherence::Update;",
+        "use dhole_model::{Coherence::{Lazy}, Oid};",
+        "use Coherence::*;",
+        "use Coherence::{\n    Home,\n};",
+        "use dhole_model::Coherence as Protocol;",
+        "type Protocol = Coherence;",
+        "fn f(c: Coherence) -> bool { c.member().is_some() }",
+        "fn f(c: Coherence) -> bool { c\n    .member()\n    .is_some() }",
+        "fn f(c: Option<Coherence>) { c.and_then(Coherence::member); }",
+        "fn f(c: Coherence) { if let Coherence::Member(_) = c {} }",
+        "fn f(c: Coherence) -> bool { c != Coherence::default() }",
+        "#[cfg(test)]\nmod tests;\nfn f() { g(Coherence::Lazy) }",
+    ];
+    for code in named {
+        assert!(names_a_protocol(code), "{code}");
+    }
+    let unnamed = [
+        "/// As [`Coherence::Lazy`].\nfn f(c: Coherence) { g(c) } // not Coherence::Home",
+        "fn f() -> Coherence { Coherence::default() }",
+        "fn f(c: Coherence) -> bool { c.properties().has_home }",
+        "#[cfg(test)]\nmod tests { fn f() { g(Coherence::Lazy) } }",
+    ];
+    for code in unnamed {
+        assert!(!names_a_protocol(code), "{code}");
+    }
 }
 
 /// The last commit before there was a limit.

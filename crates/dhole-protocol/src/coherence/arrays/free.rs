@@ -22,20 +22,18 @@ impl Arrays {
         }
     }
 
-    /// The worker frees an array.
+    /// The worker frees an array, which is [not freed](Arrays::check_not_freed).
     pub(crate) fn free(
         &mut self,
         ids: OidRange,
         site: SiteId,
         races: &mut RaceFinder,
         out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.check_not_freed(ids.first)?;
+    ) {
         races.forget_at_home(ids);
         self.forget(ids, out);
         out.push(Command::Array(RegionCommand::Free(ids)));
         self.freeing.push((ids, site));
-        Ok(())
     }
 
     /// Nothing is left of arrays but their ids.
