@@ -152,7 +152,7 @@ fn strategy(shape: Shape, random: &mut Random) -> Strategy {
 
 /// Whether the error says that an object is lost, and not the whole run.
 fn is_loss(error: &ObjectError) -> bool {
-    let ObjectError::Refused { cause, .. } = error else {
+    let (ObjectError::Refused { cause, .. } | ObjectError::NotMade { cause, .. }) = error else {
         return false;
     };
     matches!(

@@ -10,6 +10,12 @@ struct Forms(u64);
 
 #[dhole::object(crate = "dhole")]
 impl Forms {
+    #[new]
+    pub fn of(word: &str, numbers: &[u16]) -> Result<Self, String> {
+        let first = numbers.first().ok_or_else(|| word.to_owned())?;
+        Ok(Forms(u64::from(*first)))
+    }
+
     pub fn read(&mut self, word: &str, bytes: &[u8], words: &[String], numbers: &[i32]) {
         self.0 += (word.len() + bytes.len() + words.len() + numbers.len()) as u64;
     }
@@ -41,13 +47,18 @@ fn take_back(bytes: &[u8]) {
     }
 }
 
-/// A call of an operation, whose number is the first byte, or a reply. It is executed, or refused.
+/// A call of an operation, whose number is the first byte, of a constructor, or a reply. It is
+/// executed, or refused.
 pub(super) fn operation(bytes: &[u8]) {
     let Some((number, rest)) = bytes.split_first() else {
         return;
     };
     if *number == u8::MAX {
         return take_back(rest);
+    }
+    if *number == u8::MAX - 1 {
+        let _ = Forms::construct(0, rest);
+        return;
     }
     let (mut forms, mut result) = (Forms(3), Vec::new());
     let applied = forms.apply(u16::from(*number), rest, &mut result);

@@ -15,6 +15,7 @@ mod borrowed;
 mod calls;
 mod clients;
 mod collectives;
+mod constructors;
 mod counting;
 mod dropped;
 mod failing;
@@ -28,6 +29,7 @@ pub use borrowed::*;
 pub use calls::*;
 pub use clients::*;
 pub use collectives::*;
+pub use constructors::*;
 pub use counting::*;
 pub use dropped::*;
 pub use failing::*;
@@ -148,6 +150,7 @@ macro_rules! suite {
                 a_call_with_borrowed_arguments_takes_two_messages
                 a_clone_shares_the_prototype_and_not_the_user_half
                 a_clone_of_a_clone_on_a_third_node_does_too
+                objects_are_constructed_where_they_are_kept
                 who_asks_until_it_hears_that_something_was_written_sees_it
                 what_was_started_is_over_where_all_nodes_meet
                 what_was_started_is_over_where_something_is_released

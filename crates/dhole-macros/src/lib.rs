@@ -59,6 +59,9 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 /// of their own, the user half. An operation that borrows a `User` borrows that of its caller. A
 /// `pub` function without `self` that borrows a `User` first is a method that runs at the client.
 ///
+/// A `pub` function without `self` that is marked `#[new]` is a constructor, such as `open`. The
+/// attribute adds a function `open_in`, which makes the object where it is kept.
+///
 /// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, not `pub`. In a run
 /// that survives, the runtime executes it on every copy of the object when a node is lost, at the
 /// same place in the order of operations. Then it tries the operations that wait again.

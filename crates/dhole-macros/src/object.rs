@@ -3,6 +3,7 @@
 
 mod argument;
 mod client;
+mod constructor;
 mod generate;
 mod operation;
 
@@ -64,12 +65,18 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
     let type_name = path.path.segments.last().map(|it| it.ident.clone());
     let type_name = type_name.ok_or_else(|| Error::new_spanned(path, "a type has a name"))?;
     let (mut operations, mut locals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut constructors = Vec::new();
     let mut errors: Option<Error> = None;
     for item in &mut block.items {
         let ImplItem::Fn(function) = item else {
             continue;
         };
-        let read = operation(function, &private).and_then(|operation| {
+        let read = constructor::constructor(function).and_then(|constructor| {
+            if constructor.is_some() {
+                constructors.extend(constructor);
+                return Ok((None, None));
+            }
+            let operation = operation(function, &private)?;
             let Some(user) = &user else {
                 return Ok((operation, None));
             };
@@ -106,10 +113,13 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         .iter()
         .map(|function| stand_in(function, &block.self_ty, &private));
     let stand_ins: TokenStream = stand_ins.collect();
+    let makers = constructor::makers(&constructors, &block.self_ty, &private);
+    let constructors = constructor::table(&constructors, &type_name, &private);
     let generated = generate(
         block,
         &type_name,
         (&operations, &stand_ins),
+        (&makers, &constructors),
         &krate,
         &private,
     );

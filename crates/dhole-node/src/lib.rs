@@ -154,6 +154,7 @@ pub mod __private {
 
     pub use dhole_registry::Stateless;
 
+    pub use crate::Strategy;
     pub use crate::Worker;
     pub use crate::object::*;
     pub use crate::spawn::function;

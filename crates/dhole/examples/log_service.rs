@@ -17,6 +17,12 @@ struct Log(Vec<String>);
 
 #[dhole::object(client = Reader)]
 impl Log {
+    /// Makes a log, on the node that keeps it.
+    #[new]
+    pub fn open(title: &str) -> Self {
+        Log(vec![format!("log: {title}")])
+    }
+
     /// Runs at the client.
     pub fn rename(reader: &mut Reader, name: &str) {
         reader.name = name.into();
@@ -43,7 +49,7 @@ impl Log {
 fn main() -> Result<(), dhole::RunError> {
     const LINES: usize = 4;
     let run = Config::nodes(3).run(|w| {
-        let log = w.once(|w| Ok(w.new_object(on(NodeId(0)), Log::default())?))?;
+        let log = w.once(|w| Ok(Log::open_in(w, on(NodeId(0)), "what happened")?))?;
         let mut mine = Client::of(log, Reader::default());
         let before = w.counters().messages;
         mine.rename(&w.node().to_string());
@@ -55,7 +61,7 @@ fn main() -> Result<(), dhole::RunError> {
         }
         w.barrier()?; // all lines are there
         read.extend(mine.news(w)?);
-        assert_eq!(mine.length(w)?, LINES * w.nodes());
+        assert_eq!(mine.length(w)?, 1 + LINES * w.nodes());
         assert!(mine.clone().news(w)?.is_empty()); // a clone goes on where its original is
         let mut sorted = read.clone();
         sorted.sort();
@@ -66,6 +72,6 @@ fn main() -> Result<(), dhole::RunError> {
     if run.report.is_first() {
         run.value.iter().for_each(|line| println!("{line}"));
     }
-    assert_eq!(run.value.len(), 3 * LINES);
+    assert_eq!(run.value.len(), 1 + 3 * LINES);
     Ok(())
 }

@@ -17,6 +17,7 @@ pub(super) fn generate(
     block: &ItemImpl,
     type_name: &Ident,
     (operations, stand_ins): (&[Operation], &TokenStream),
+    (makers, constructors): (&[TokenStream], &Option<TokenStream>),
     krate: &LitStr,
     private: &TokenStream,
 ) -> TokenStream {
@@ -94,6 +95,7 @@ pub(super) fn generate(
 
             impl #impl_generics #ty #where_clause {
                 #(#guards)*
+                #(#makers)*
             }
 
             #[automatically_derived]
@@ -101,6 +103,7 @@ pub(super) fn generate(
                 type Operations = #handle<#(#names),*>;
                 const OPERATIONS: &'static [#private::OperationInfo] = &[#(#infos),*];
                 #on_loss
+                #constructors
 
                 fn apply(
                     &mut self,

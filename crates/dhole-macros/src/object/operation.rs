@@ -13,6 +13,9 @@ use super::argument::{self, Argument, by_value, takes_out};
 /// The attribute of the method that the engine executes when a node is lost.
 const ON_LOSS: &str = "on_loss";
 
+/// The attribute of a constructor.
+pub(super) const NEW: &str = "new";
+
 /// An operation, as the program writes it.
 pub(super) struct Operation {
     pub name: Ident,
@@ -179,13 +182,14 @@ fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Re
 pub(super) fn takes_attributes(function: &mut ImplItemFn) {
     takes_attribute(function, "when");
     takes_attribute(function, ON_LOSS);
+    takes_attribute(function, NEW);
     for argument in &mut function.sig.inputs {
         takes_out(argument);
     }
 }
 
 /// Removes an attribute without arguments from a method, and returns whether it was there.
-fn takes_attribute(function: &mut ImplItemFn, name: &str) -> bool {
+pub(super) fn takes_attribute(function: &mut ImplItemFn, name: &str) -> bool {
     let before = function.attrs.len();
     function.attrs.retain(|attr| !attr.path().is_ident(name));
     function.attrs.len() < before

@@ -139,17 +139,16 @@ pub(crate) struct Hosting<'a> {
 
 impl Host for Hosting<'_> {
     fn create(&mut self, object: ObjectId, key: u64, state: &[u8]) -> Result<(), Refusal> {
-        let kind = kind::find(key)
+        let way = kind::find(key)
             .ok_or_else(|| Refusal::Malformed("its type is not known in this process".into()))?;
-        let state = catch_unwind(|| (kind.restore)(state))
-            .map_err(|panic| Refusal::Malformed(into_words(panic)))?
-            .map_err(malformed)?;
+        let state = catch_unwind(|| way.make(state))
+            .map_err(|panic| Refusal::Panicked(into_words(panic)))??;
         let poisoned = None;
         self.copies.copies.insert(
             object,
             Kept {
-                kind,
-                key,
+                kind: way.kind,
+                key: way.key,
                 state,
                 poisoned,
             },

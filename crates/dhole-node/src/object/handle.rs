@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use dhole_heap::{Share, Tag};
 use dhole_model::{CallSite, NodeId, ObjectId, WaitCause};
-use dhole_protocol::objects::{ObjectsEvent, Refusal, Strategy};
+use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::invoke::{Wanted, malformed};
@@ -176,21 +176,30 @@ impl Worker<'_> {
         strategy: Strategy,
         value: T,
     ) -> Result<Object<T>, ObjectError> {
-        let at = Location::caller();
-        let site = CallSite::from(at);
-        let kind = Kind::of::<T>();
-        let key = kind::register(kind);
-        let node = self.node();
-        let not_made = |cause: Malformed| ObjectError::NotMade {
-            type_name: kind.name(),
+        let key = kind::register(Kind::of::<T>());
+        let state = kind::encode("the state of an object", &value);
+        self.make(strategy, (key, state), Location::caller())
+    }
+
+    /// Makes an object in this way, of these bytes.
+    fn make<T: ObjectType>(
+        &mut self,
+        strategy: Strategy,
+        (way, bytes): (u64, Result<Bytes, Malformed>),
+        at: &'static Location<'static>,
+    ) -> Result<Object<T>, ObjectError> {
+        let (node, site) = (self.node(), CallSite::from(at));
+        let not_made = |cause: Refusal| ObjectError::NotMade {
+            type_name: Kind::of::<T>().name(),
             node,
             site,
-            cause: Refusal::Malformed(cause.to_string().into()),
+            cause,
         };
-        if let Some(cause) = outside(strategy, self.nodes()) {
-            return Err(not_made(cause));
-        }
-        let state = kind::encode("the state of an object", &value).map_err(not_made)?;
+        let bytes = match outside(strategy, self.nodes()) {
+            Some(cause) => Err(cause),
+            None => bytes,
+        };
+        let state = bytes.map_err(|cause| not_made(*malformed(cause)))?;
         let object = {
             let mut node = self.link.node.monitor.lock();
             node.split().1.here.machine.new_object()
@@ -199,15 +208,41 @@ impl Worker<'_> {
         let event = |call| ObjectsEvent::Create {
             call,
             object,
-            kind: key,
+            kind: way,
             state,
             strategy,
         };
-        self.order(wanted, event)?;
+        let made = self.order(wanted, event);
         let mut node = self.link.node.monitor.lock();
-        node.split().1.here.makes(object, at);
+        let here = &mut node.split().1.here;
+        match made {
+            Ok(()) => here.makes(object, at),
+            Err(error) => {
+                here.machine.unmade(object);
+                return Err(match error {
+                    ObjectError::Refused { cause, .. } => not_made(cause),
+                    error => error,
+                });
+            }
+        }
         Ok(Object::named(object))
     }
+}
+
+/// Makes an object by a constructor, where it is kept. What code that `#[dhole::object]` writes
+/// calls.
+#[track_caller]
+pub fn make<T: ObjectType, A: Serialize>(
+    w: &mut Worker<'_>,
+    strategy: Strategy,
+    constructor: u16,
+    arguments: A,
+) -> Result<Object<T>, ObjectError> {
+    let kind = Kind::of::<T>();
+    kind::register(kind);
+    let arguments = kind::encode("the arguments", &arguments);
+    let by = (kind.constructor_key(constructor), arguments);
+    w.make(strategy, by, Location::caller())
 }
 
 impl<T: ObjectType> Serialize for Object<T> {

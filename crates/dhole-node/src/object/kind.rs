@@ -3,11 +3,12 @@
 use std::any::{Any, type_name};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use dhole_heap::{Nullable, Share, Tag};
 use dhole_model::unpoisoned;
-use dhole_protocol::objects::Bytes;
+use dhole_protocol::objects::{Bytes, Refusal};
 use dhole_registry::{Ship, fnv1a};
 use postcard::ser_flavors::Flavor;
 use serde::de::DeserializeOwned;
@@ -31,6 +32,17 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The operation that the engine executes when a node is lost, with that node.
     #[doc(hidden)]
     const ON_LOSS: Option<u16> = None;
+
+    /// The constructors, in the order of their numbers.
+    #[doc(hidden)]
+    const CONSTRUCTORS: &'static [ConstructorInfo] = &[];
+
+    /// Executes the constructor of this number: it makes an object, or says why not.
+    #[doc(hidden)]
+    fn construct(constructor: u16, arguments: &[u8]) -> Result<Result<Self, String>, Malformed> {
+        let _ = (constructor, arguments);
+        Err(Malformed::NO_CONSTRUCTOR)
+    }
 
     /// Executes the operation of this number, if its guard is true, and appends the bytes of its
     /// result.
@@ -56,6 +68,40 @@ pub struct OperationInfo {
     pub signature: &'static str,
 }
 
+/// A constructor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConstructorInfo {
+    /// Its name, after that of its type.
+    pub name: &'static str,
+    /// Its arguments and what it returns, as the program spells them.
+    pub signature: &'static str,
+}
+
+/// What a constructor returns: the object, or why there is none.
+#[diagnostic::on_unimplemented(
+    message = "a constructor of `{T}` does not return `{Self}`",
+    note = "it returns `Self`, or a `Result<Self, E>` whose error can be displayed"
+)]
+pub trait Makes<T> {
+    /// The object.
+    ///
+    /// # Errors
+    /// The words of the constructor's error.
+    fn made(self) -> Result<T, String>;
+}
+
+impl<T: ObjectType> Makes<T> for T {
+    fn made(self) -> Result<T, String> {
+        Ok(self)
+    }
+}
+
+impl<T: ObjectType, E: fmt::Display> Makes<T> for Result<T, E> {
+    fn made(self) -> Result<T, String> {
+        self.map_err(|error| error.to_string())
+    }
+}
+
 /// What executing an operation came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)] // a byte that is looked at as part of a word is waited for
@@ -77,6 +123,11 @@ pub struct Malformed {
 }
 
 impl Malformed {
+    /// A number of a constructor that the type does not have.
+    pub const NO_CONSTRUCTOR: Malformed = Malformed {
+        what: "the constructor",
+        cause: Cow::Borrowed("the type has none of this number"),
+    };
     /// A number of an operation that the type does not have.
     pub const NO_OPERATION: Malformed = Malformed {
         what: "the operation",
@@ -207,13 +258,18 @@ impl<T: ObjectType> AnyObject for T {
 /// Makes a state of its bytes.
 type Restore = fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>;
 
+/// Executes a constructor.
+type Construct = fn(u16, &[u8]) -> Result<Result<Box<dyn AnyObject>, String>, Malformed>;
+
 /// A type of objects, as data.
 #[derive(Debug)]
 pub(crate) struct Kind {
     name: fn() -> &'static str,
     pub operations: &'static [OperationInfo],
     pub on_loss: Option<u16>,
-    pub restore: Restore,
+    constructors: &'static [ConstructorInfo],
+    restore: Restore,
+    construct: Construct,
 }
 
 struct Of<T>(T);
@@ -226,6 +282,11 @@ impl<T: ObjectType> Ship for Of<T> {
         name: type_name::<T>,
         operations: T::OPERATIONS,
         on_loss: T::ON_LOSS,
+        constructors: T::CONSTRUCTORS,
+        construct: |constructor, bytes| {
+            let made = T::construct(constructor, bytes)?;
+            Ok(made.map(|state| Box::new(state) as _))
+        },
         restore: |bytes| Ok(Box::new(decode::<T>("the state of an object", bytes)?)),
     };
 }
@@ -245,10 +306,36 @@ impl Kind {
     /// Tells the type from others, the same in every process of one program: a hash of its
     /// name, and its operations and what they take and give.
     pub fn key(&self) -> u64 {
+        fnv1a(self.words().flat_map(str::bytes))
+    }
+
+    fn words(&self) -> impl Iterator<Item = &'static str> {
         let operations = self.operations.iter();
         let words = operations.flat_map(|it| [it.name, it.signature, ";"]);
-        let bytes = [self.name()].into_iter().chain(words).flat_map(str::bytes);
-        fnv1a(bytes)
+        [self.name()].into_iter().chain(words)
+    }
+
+    /// Tells a constructor of the type from those of others, and from the type, as
+    /// [`key`](Kind::key) does.
+    pub fn constructor_key(&self, constructor: u16) -> u64 {
+        let info = self.constructors.get(usize::from(constructor));
+        let words = info
+            .into_iter()
+            .flat_map(|it| ["#[new]", it.name, it.signature]);
+        fnv1a(self.words().chain(words).flat_map(str::bytes))
+    }
+
+    /// The ways to make an object of the type, by their keys.
+    fn ways(&'static self) -> impl Iterator<Item = (u64, Way)> {
+        let (kind, key) = (self, self.key());
+        let way = move |constructor| Way {
+            kind,
+            key,
+            constructor,
+        };
+        let constructors = (0..self.constructors.len() as u16)
+            .map(move |number| (kind.constructor_key(number), way(Some(number))));
+        constructors.chain([(key, way(None))])
     }
 
     /// The name of an operation.
@@ -259,25 +346,48 @@ impl Kind {
     }
 }
 
-/// The kinds that this process has met, by key: whoever makes an object, or uses the handle of one,
-/// names its type.
-static KINDS: Mutex<BTreeMap<u64, &'static Kind>> = Mutex::new(BTreeMap::new());
+/// A way to make an object: of its state, or by a constructor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub kind: &'static Kind,
+    /// The key of the kind.
+    pub key: u64,
+    constructor: Option<u16>,
+}
+
+impl Way {
+    /// The state that is made of these bytes: they are the state, or the constructor's arguments.
+    pub fn make(&self, bytes: &[u8]) -> Result<Box<dyn AnyObject>, Refusal> {
+        let malformed = |cause: Malformed| Refusal::Malformed(cause.to_string().into());
+        let Some(constructor) = self.constructor else {
+            return (self.kind.restore)(bytes).map_err(malformed);
+        };
+        let made = (self.kind.construct)(constructor, bytes).map_err(malformed)?;
+        made.map_err(|words| Refusal::Failed(words.into()))
+    }
+}
+
+/// The ways to make objects of the types that this process has met, by key: whoever makes an
+/// object, or uses the handle of one, names its type.
+static WAYS: Mutex<BTreeMap<u64, Way>> = Mutex::new(BTreeMap::new());
 
 /// Makes a type known to this process.
 pub(crate) fn register(kind: &'static Kind) -> u64 {
     let key = kind.key();
-    let mut kinds = unpoisoned::lock(&KINDS);
-    kinds.entry(key).or_insert(kind);
+    let mut ways = unpoisoned::lock(&WAYS);
+    if !ways.contains_key(&key) {
+        ways.extend(kind.ways());
+    }
     key
 }
 
-/// The type of this key, if the program has it.
-pub(crate) fn find(key: u64) -> Option<&'static Kind> {
-    let mut kinds = unpoisoned::lock(&KINDS);
-    if !kinds.contains_key(&key) {
+/// The way to make an object that has this key, if the program has it.
+pub(crate) fn find(key: u64) -> Option<Way> {
+    let mut ways = unpoisoned::lock(&WAYS);
+    if !ways.contains_key(&key) {
         for kind in dhole_registry::all().filter_map(|shipped| shipped.is::<Kind>()) {
-            kinds.entry(kind.key()).or_insert(kind);
+            ways.extend(kind.ways());
         }
     }
-    kinds.get(&key).copied()
+    ways.get(&key).copied()
 }

@@ -32,11 +32,11 @@ pub use borrowed::{
     Borrows, GoesOn, NumberBytes, Numbers, Zeros, check_length, check_out, put, zeroed,
 };
 pub use client::{Client, ClientParts, ClientType};
-pub use handle::{Object, on, replicated};
+pub use handle::{Object, make, on, replicated};
 pub use invoke::{Travel, read, write};
 pub use kind::{
-    Applied, Malformed, ObjectType, OperationInfo, decode, decode_to, encode, encode_arguments,
-    encode_to, travels,
+    Applied, ConstructorInfo, Makes, Malformed, ObjectType, OperationInfo, decode, decode_to,
+    encode, encode_arguments, encode_to, travels,
 };
 pub use pending::{Pending, start};
 pub(crate) use step::ObjectsHere;

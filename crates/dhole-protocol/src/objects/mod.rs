@@ -538,6 +538,11 @@ impl Objects {
         }
     }
 
+    /// An object that was to be made is not, so no node has a copy of it.
+    pub fn unmade(&mut self, object: ObjectId) {
+        self.table.remove(&object);
+    }
+
     /// Keeps the only copy of an object here.
     fn keep(&mut self, object: ObjectId, kind: u64, state: &[u8], host: &mut dyn Host) -> Outcome {
         host.create(object, kind, state)?;

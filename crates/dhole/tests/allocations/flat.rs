@@ -96,6 +96,11 @@ struct Tally {
 
 #[dhole::object]
 impl Tally {
+    #[new]
+    pub fn from(first: u64) -> std::result::Result<Self, String> {
+        Err(format!("{first} is not to be counted"))
+    }
+
     pub fn add(&mut self, n: u64) {
         self.of += n;
     }
@@ -117,6 +122,18 @@ fn objects(nodes: usize, times: u64) -> (u64, Counters) {
             let tally = made(w, strategy)?;
             tally.add(w, step)?;
             w.spawn(next, tally, frees)?.join(w)?;
+        }
+        Ok(())
+    })
+}
+
+/// Constructors fail on each node, and on all.
+fn not_made(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        for step in 0..times / 10 {
+            let next = NodeId::at((w.node().index() + 1) % nodes);
+            let strategy = [replicated(), on(next), on(w.node())][(step % 3) as usize];
+            assert!(Tally::from_in(w, strategy, step).is_err());
         }
         Ok(())
     })
@@ -307,6 +324,7 @@ fn all_flat(times: u64) {
     assert_flat("objects with operations that come and go", times, |times| {
         objects(3, times)
     });
+    assert_flat("constructors that fail", times, |times| not_made(3, times));
     // What is heard of is compacted at 1,024 records and ranges.
     assert_flat("writes that objects tell of", 10 * times, |times| {
         told_through_objects(4, times)

@@ -182,6 +182,23 @@ fn a_user_half_that_is_not_lent_names_what_to_do_instead() {
 }
 
 #[test]
+fn a_function_that_makes_no_object_names_what_a_constructor_is() {
+    let said = refused("constructors", 6);
+    says(
+        &said,
+        &[
+            "a constructor makes the object, so it takes no `self`",
+            "a constructor is called by programs: it is `pub`",
+            "it is not `async`, not `unsafe`",
+            "a constructor returns `Self`, or a `Result<Self, E>`",
+            "`&T` in place of `&mut T`",
+            "a constructor of `Count` does not return",
+            "it returns `Self`, or a `Result<Self, E>` whose error can be displayed",
+        ],
+    );
+}
+
+#[test]
 fn other_methods_that_are_no_operations_are_all_that_is_refused() {
     let said = refused("no_operations", 4);
     let by_reference = "an operation takes `&self` if it only reads, or `&mut self`";

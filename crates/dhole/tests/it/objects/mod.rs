@@ -3,6 +3,7 @@
 mod batches;
 mod borrowed;
 mod changes;
+mod constructors;
 mod dual;
 mod failing;
 mod freeing;

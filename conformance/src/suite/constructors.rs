@@ -1,0 +1,73 @@
+//! Constructors: objects that are made where they are kept.
+
+use dhole::{NodeId, ObjectError, Refusal, on};
+use serde::{Deserialize, Serialize};
+
+use super::borrowed::strategies;
+use super::succeed;
+use crate::Platform;
+
+#[derive(Serialize, Deserialize)]
+struct Table {
+    title: String,
+    numbers: Vec<u64>,
+}
+
+#[dhole::object(crate = "dhole")]
+impl Table {
+    /// A table of the first numbers.
+    #[new]
+    pub fn counting(title: &str, length: usize) -> Self {
+        let numbers = (0..length as u64).collect();
+        let title = title.into();
+        Table { title, numbers }
+    }
+
+    #[new]
+    pub fn of(numbers: &[u64], title: String) -> Result<Table, String> {
+        assert!(numbers.len() < 5, "not so many");
+        if numbers.is_empty() {
+            return Err(format!("{title} has no numbers"));
+        }
+        let numbers = numbers.to_vec();
+        Ok(Table { title, numbers })
+    }
+
+    pub fn push(&mut self, number: u64) {
+        self.numbers.push(number);
+    }
+
+    pub fn read(&self) -> (String, Vec<u64>) {
+        (self.title.clone(), self.numbers.clone())
+    }
+}
+
+/// Objects are made by their constructors, wherever they are kept; one that fails makes none.
+pub fn objects_are_constructed_where_they_are_kept(platform: &dyn Platform) {
+    succeed(platform, 3, |w| {
+        for strategy in strategies() {
+            let table = w.once(|w| Ok(Table::counting_in(w, strategy, "one", 2)?))?;
+            table.push(w, 9)?;
+            w.barrier()?;
+            assert_eq!(table.read(w)?, ("one".to_owned(), vec![0, 1, 9, 9, 9]));
+            w.barrier()?;
+            dhole::Object::strategy(&table, w, on(NodeId(2)))?;
+            assert_eq!(table.read(w)?.1.len(), 5);
+            let causes = [&[][..], &[0; 5]].map(|numbers| {
+                match Table::of_in(w, strategy, numbers, "two".to_owned()) {
+                    Err(ObjectError::NotMade { cause, .. }) => cause,
+                    other => panic!("{other:?}"),
+                }
+            });
+            let wanted = [
+                Refusal::Failed("two has no numbers".into()),
+                Refusal::Panicked("not so many".into()),
+            ];
+            assert_eq!(causes, wanted);
+            let other = Table::of_in(w, strategy, &[7], "two".to_owned())?;
+            assert_eq!(other.read(w)?, ("two".to_owned(), vec![7]));
+            w.barrier()?;
+        }
+        Ok(())
+    });
+}
