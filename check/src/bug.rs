@@ -71,9 +71,9 @@ pub enum Bug {
     SendInvalidAlong,
     /// The barrier's manager lets each node depart when it arrives.
     DepartEarly,
-    /// A probe that has gone round once counts as one that has confirmed its cycle.
+    /// The waits of the first round of a probe count as those of the second one.
     SkipConfirmation,
-    /// Probes are lost at managers.
+    /// Probes are lost.
     LoseProbe,
     /// A node reports one interval more than it has seen, so that the floor is one too high.
     FloorTooHigh,
@@ -85,7 +85,7 @@ pub enum Bug {
     LoseNotify,
     /// The manager does not ask a node whose release the writer has to see.
     SkipSource,
-    /// A quiescence probe ignores messages in flight.
+    /// A probe ignores messages in flight.
     ForgetTraffic,
     /// A push is lost. This is no bug and does no harm.
     LosePush,
@@ -389,8 +389,9 @@ impl Bug {
                 fate.more = Some((from, *to, message.clone()));
             }
             (Bug::LoseNotify, Message::Notify { .. }) => fate.lost = true,
-            (Bug::ForgetTraffic, Message::QuiescenceProbe(probe)) => {
-                let rounds = [Some(&mut probe.round), probe.first.as_mut()];
+            (Bug::ForgetTraffic, Message::Probe(probe)) => {
+                let edges = &mut probe.edges;
+                let rounds = [Some(&mut edges.round), edges.first.as_mut()];
                 for round in rounds.into_iter().flatten() {
                     round.sent = round.received;
                 }
@@ -429,14 +430,11 @@ impl Bug {
                 let next = BarrierRound { number, ..*said };
                 fate.more = Some((from, *to, Message::BarrierRound(next)));
             }
-            (
-                Bug::SkipConfirmation,
-                Message::Probe {
-                    path,
-                    confirms,
-                    at_manager_of: None,
-                },
-            ) if confirms.is_empty() && path[0].node == *to => confirms.clone_from(path),
+            (Bug::SkipConfirmation, Message::Probe(probe)) => {
+                if let Some(first) = &probe.edges.first {
+                    probe.edges.round.waits.clone_from(&first.waits);
+                }
+            }
             (Bug::LoseDiff, Message::DiffReply { diffs, .. }) => drop(diffs.pop()),
             (Bug::HideFullMemory, Message::BarrierArrive { full, .. }) => *full = false,
             (Bug::ReorderDiffs, Message::DiffReply { diffs, .. }) => {
@@ -464,13 +462,7 @@ impl Bug {
             | (Bug::LoseCollective, Message::Collective(_))
             | (Bug::LoseReply, Message::FetchReply(_))
             | (Bug::LoseWrittenAt, Message::WrittenAt { .. })
-            | (
-                Bug::LoseProbe,
-                Message::Probe {
-                    at_manager_of: Some(_),
-                    ..
-                },
-            ) => fate.lost = true,
+            | (Bug::LoseProbe, Message::Probe(_)) => fate.lost = true,
             _ => {}
         }
         fate

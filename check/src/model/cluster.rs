@@ -248,9 +248,7 @@ impl State {
             Sight::Race => self.history.has_told(),
             Sight::Outdated => sent(|m| m.kind() == MessageKind::Outdated),
             Sight::Gone => sent(|m| m.kind() == MessageKind::Gone),
-            Sight::Probe => {
-                sent(|m| matches!(m, Message::Probe { .. } | Message::QuiescenceProbe(_)))
-            }
+            Sight::Probe => sent(|m| matches!(m, Message::Probe(_))),
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
             }
@@ -388,8 +386,7 @@ impl Model for Cluster {
                 let parcel = state.network.take(place);
                 if matches!(
                     parcel.message,
-                    Message::Probe { .. }
-                        | Message::QuiescenceProbe(_)
+                    Message::Probe(_)
                         | Message::Deadlock { .. }
                         | Message::WhereWritten { .. }
                         | Message::WrittenAt { .. }
@@ -411,6 +408,16 @@ impl Model for Cluster {
                 state.act(node, self, |node, around| {
                     node.step(Event::WaitedLong, &[], around)
                 });
+                // What comes between that and the visit of the probe to its own node has come
+                // before it as well.
+                let network = &state.network;
+                let own = network.places().find(|place| {
+                    let parcel = network.at(*place);
+                    parcel.to == parcel.from && matches!(parcel.message, Message::Probe(_))
+                });
+                if let Some(parcel) = own.map(|place| state.network.take(place)) {
+                    state.act(node, self, |node, around| node.deliver(&parcel, around));
+                }
             }
         }
         Some(state)

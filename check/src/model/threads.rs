@@ -5,12 +5,14 @@
 //! who holds each lock, and how many threads have reached and passed each barrier.
 
 mod findings;
+mod probes;
 mod shared_locks;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use dhole_model::{CallSite, NodeId};
+use dhole_protocol::DeadlockProbe;
 use dhole_protocol::memory::sync::{
     ThreadAct, ThreadAttempt, ThreadEffect, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
 };
@@ -49,8 +51,12 @@ pub enum ThreadOp {
 pub struct ThreadModel {
     /// The steps of each thread of each node.
     pub nodes: Vec<Vec<Vec<ThreadOp>>>,
-    /// Threads that wait look once for a deadlock; in a sound program there is none.
-    pub suspects: bool,
+    /// Threads of so many nodes that wait look once for a deadlock; in a sound program there is
+    /// none.
+    pub suspects: usize,
+    /// Threads wait for each other for ever: one of them is told. Whoever waits when nothing else
+    /// can happen looks once more.
+    pub deadlocks: bool,
     /// Locks are words that the threads of all nodes have in common.
     pub shares_locks: bool,
     /// Each node has room for so many keys of each kind; in a sound program that is enough, if what
@@ -69,12 +75,25 @@ struct Thread {
     takes: bool,
     /// It has looked for a deadlock.
     suspected: bool,
+    /// It has looked when nothing else could happen.
+    asked: bool,
+    /// It was told that it waits for ever, and ends there, with the locks that it has.
+    told: bool,
 }
 
 #[derive(Clone, PartialEq, Hash, Debug)]
 pub(super) struct Node {
     machine: ThreadSync,
     threads: Vec<Thread>,
+    /// Messages that it has sent and received, where threads look for deadlocks.
+    traffic: [u64; 2],
+}
+
+/// What nodes say to each other.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Said {
+    Thread(ThreadMessage),
+    Probe(Box<DeadlockProbe>),
 }
 
 /// A barrier, as the ghosts know it.
@@ -112,6 +131,8 @@ pub(super) enum Happening {
     Flush(usize, u64),
     /// A thread that waits looks for a deadlock.
     Suspect(usize, usize),
+    /// It looks when nothing else can happen.
+    Ask(usize, usize),
 }
 
 impl fmt::Debug for Happening {
@@ -121,6 +142,7 @@ impl fmt::Debug for Happening {
             Happening::Take(node, thread) => write!(f, "thread {thread} of n{node} takes its lock"),
             Happening::Flush(node, key) => write!(f, "n{node} flushes barrier {key}"),
             Happening::Suspect(node, thread) => write!(f, "thread {thread} of n{node} suspects"),
+            Happening::Ask(node, thread) => write!(f, "thread {thread} of n{node} asks"),
         }
     }
 }
@@ -134,6 +156,18 @@ fn id(node: usize, thread: usize) -> ThreadId {
 impl Step<'_> {
     /// A message is on its way.
     fn sends(&mut self, from: usize, to: NodeId, message: ThreadMessage) {
+        self.counts(from, 0);
+        self.says(from, to, Said::Thread(message));
+    }
+
+    /// Counts a message that was sent, or received, where a probe asks.
+    fn counts(&mut self, at: usize, which: usize) {
+        if self.model.suspects > 0 || self.model.deadlocks {
+            self.at(at, |node, _| node.traffic[which] += 1);
+        }
+    }
+
+    fn says(&mut self, from: usize, to: NodeId, message: Said) {
         let (from, holds) = (NodeId::at(from), ());
         self.put(Parcel {
             from,
@@ -199,7 +233,7 @@ impl Step<'_> {
         match result {
             Some(Ok(_)) if self.lacks_shared(at, thread) => self.wants_shared(at, thread),
             Some(Ok(value)) => self.has_done(at, thread, value),
-            Some(Err(ThreadRefusal::Deadlock(_))) => self.fault(ThreadFault::Deadlock),
+            Some(Err(ThreadRefusal::Deadlock(_))) => self.is_told(at, thread),
             Some(Err(_)) => self.fault(ThreadFault::Refused),
             None => {}
         }
@@ -241,10 +275,14 @@ impl Step<'_> {
             }
             _ => {}
         }
+        let ops = self.model.nodes[at][thread].len();
         self.at(at, |node, _| {
-            let thread = &mut node.threads[thread];
-            thread.waits = false;
-            thread.done += usize::from(!again);
+            let state = &mut node.threads[thread];
+            state.waits = false;
+            state.done += usize::from(!again);
+            if state.done == ops {
+                node.machine.ends_beside(own);
+            }
         });
     }
 
@@ -336,7 +374,7 @@ impl ThreadModel {
 }
 
 impl Scene for ThreadModel {
-    type Message = ThreadMessage;
+    type Message = Said;
     type Node = Node;
     type Holds = ();
     type Ghosts = Ghosts;
@@ -346,9 +384,15 @@ impl Scene for ThreadModel {
 
     fn first(&self) -> (Vec<Node>, Ghosts) {
         let nodes = self.nodes.len();
-        let node = |(at, threads): (usize, &Vec<Vec<ThreadOp>>)| Node {
-            machine: ThreadSync::with_room(NodeId::at(at), nodes, self.room),
-            threads: vec![Thread::default(); threads.len()],
+        let node = |(at, threads): (usize, &Vec<Vec<ThreadOp>>)| {
+            let mut machine = ThreadSync::with_room(NodeId::at(at), nodes, self.room);
+            let beside = (1..threads.len()).filter(|thread| !threads[*thread].is_empty());
+            beside.for_each(|thread| machine.runs_beside(id(at, thread)));
+            Node {
+                machine,
+                threads: vec![Thread::default(); threads.len()],
+                traffic: [0; 2],
+            }
         };
         let ghosts = Ghosts {
             holders: BTreeMap::new(),
@@ -366,6 +410,9 @@ impl Scene for ThreadModel {
                 let Some(op) = ops.get(thread.done) else {
                     continue;
                 };
+                if thread.told {
+                    continue;
+                }
                 if !thread.waits {
                     actions.push(Happening::Compute(at, number));
                     continue;
@@ -379,10 +426,13 @@ impl Scene for ThreadModel {
                 if thread.takes && shared_locks::is_free(moment, *op) {
                     actions.push(Happening::Take(at, number));
                 }
-                if self.suspects && !thread.suspected && matches!(op, ThreadOp::Lock(_)) {
+                if at < self.suspects && !thread.suspected {
                     actions.push(Happening::Suspect(at, number));
                 }
             }
+        }
+        if self.deadlocks && actions.is_empty() && moment.parcels().next().is_none() {
+            actions.extend(probes::last_askers(moment, self));
         }
     }
 
@@ -391,29 +441,47 @@ impl Scene for ThreadModel {
             Happening::Compute(at, thread) => step.compute(at, thread),
             Happening::Take(at, thread) => step.gets_shared(at, thread),
             Happening::Flush(at, key) => step.at(at, |node, out| node.machine.flush(key, out)),
-            Happening::Suspect(at, thread) => step.at(at, |node, out| {
-                node.threads[thread].suspected = true;
-                node.machine.suspect(id(at, thread), out);
-            }),
+            Happening::Suspect(at, thread) => {
+                step.at(at, |node, _| node.threads[thread].suspected = true);
+                step.asks(at, thread);
+            }
+            Happening::Ask(at, thread) => {
+                step.at(at, |node, _| node.threads[thread].asked = true);
+                step.asks(at, thread);
+            }
         }
+        step.forgets_traffic();
     }
 
     fn deliver(step: &mut Step<'_>, parcel: ParcelOf<ThreadModel>) {
         let Parcel {
             from, to, message, ..
         } = parcel;
+        let message = match message {
+            Said::Thread(message) => message,
+            Said::Probe(probe) => {
+                step.visited(to.index(), probe);
+                return step.forgets_traffic();
+            }
+        };
+        step.counts(to.index(), 1);
         let taken = step.at(to.index(), |node, out| {
             node.machine.deliver(from, message, 0, out)
         });
         if taken.is_err() {
             step.fault(ThreadFault::Refused);
         }
+        step.forgets_traffic();
     }
 
     fn at_rest(&self, moment: &Moment) -> Option<ThreadFault> {
         let mut next = Vec::new();
         self.happenings(moment, &mut next);
         if !next.is_empty() {
+            return None;
+        }
+        let mut all = moment.nodes.iter().flat_map(|node| &node.threads);
+        if self.deadlocks && all.any(|thread| thread.told) {
             return None;
         }
         let mut threads = moment.nodes.iter().zip(&self.nodes);
@@ -430,8 +498,12 @@ impl Scene for ThreadModel {
     }
 
     fn shows(&self, moment: &Moment, sight: ThreadSight) -> bool {
-        let comes =
-            |is: fn(&ThreadMessage) -> bool| moment.parcels().any(|parcel| is(&parcel.message));
+        let comes = |is: fn(&ThreadMessage) -> bool| {
+            moment.parcels().any(|parcel| match &parcel.message {
+                Said::Thread(message) => is(message),
+                Said::Probe(_) => false,
+            })
+        };
         let waits = |of: fn(&ThreadOp) -> bool| {
             let nodes = moment.nodes.iter().zip(&self.nodes);
             let waiting = nodes.map(|(node, ops)| {
@@ -449,14 +521,22 @@ impl Scene for ThreadModel {
             }
             ThreadSight::Busy => comes(|it| matches!(it, ThreadMessage::Busy { .. })),
             ThreadSight::SignalOvertakes => moment.parcels().any(|one| {
-                let ThreadMessage::Signalled { thread } = one.message else {
+                let Said::Thread(ThreadMessage::Signalled { thread }) = one.message else {
                     return false;
                 };
                 let mut others = moment.parcels();
-                others.any(|it| it.message == ThreadMessage::Queued { thread })
+                others.any(|it| it.message == Said::Thread(ThreadMessage::Queued { thread }))
             }),
-            ThreadSight::Probe => {
-                comes(|it| matches!(it, ThreadMessage::Probe { path } if path.len() > 1))
+            ThreadSight::Probe => moment.parcels().any(|parcel| match &parcel.message {
+                Said::Thread(_) => false,
+                Said::Probe(probe) => {
+                    let first = probe.edges.first.as_ref();
+                    first.is_some_and(|first| first.waits.len() > 1)
+                }
+            }),
+            ThreadSight::Told => {
+                let mut all = moment.nodes.iter().flat_map(|node| &node.threads);
+                all.any(|thread| thread.told)
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Messages about raw memory and its threads, to a node of three.
 
 use dhole_model::{CallSite, NodeId};
-use dhole_protocol::Message;
 use dhole_protocol::memory::sync::{ThreadEffect, ThreadId, ThreadSync};
 use dhole_protocol::memory::{
     MemoryAct, MemoryEffect, MemoryFlush, MemoryMessage, MemoryOperation, Millipage,
 };
 use dhole_protocol::part::NodePart as _;
+use dhole_protocol::{DeadlockProbe, Message, Waiter};
 
 const NODES: usize = 3;
 const OBJECT_BYTES: u64 = NODES as u64 * (64 << 10);
@@ -75,10 +75,22 @@ impl Node {
             9 => _ = self.threads.wait_on(THREAD, KEY, KEY, site, out),
             10 => self.threads.signal(KEY, at & 1 == 1, out),
             11 => _ = self.threads.acquire(THREAD, KEY, false, site, out),
-            12 => self.threads.suspect(THREAD, out),
+            12 => _ = self.threads.edge_of(THREAD).map(|asker| self.probes(asker)),
             13 => _ = self.minipages.flush(&mut self.flush, &mut self.out),
             14 => self.flush = MemoryFlush::default(),
             _ => _ = self.threads.result(THREAD),
+        }
+    }
+
+    /// The threads add their edges to a probe of one of them, which comes back and ends.
+    fn probes(&mut self, asker: Waiter) {
+        let mut probe = DeadlockProbe::begin(asker);
+        for next in [NodeId(2), NodeId(1)] {
+            probe.edges.visit(&self.threads);
+            probe.edges.pass(NodeId(1), next, &[]);
+        }
+        if let Some(waits) = probe.found() {
+            self.threads.told(&asker, waits, &mut self.thread_out);
         }
     }
 

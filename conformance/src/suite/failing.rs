@@ -73,7 +73,7 @@ pub fn a_skipped_barrier_is_told(on: &dyn Platform) {
         &error,
         &[
             "waits at barrier 0 at",
-            "node 1 waits at the end of the run",
+            "node 1 has ended, and waits at the end of the run",
         ],
     );
     // Each of the two who wait at the barrier is in a deadlock with the one who never comes there.

@@ -163,7 +163,7 @@ pub fn a_stall_is_told_with_every_wait(on: &dyn Platform) {
         &[
             "node 0 waits for a permit of semaphore 5 at",
             "node 1 waits on condition 7 of lock 2 at",
-            "node 2 waits at the end of the run",
+            "node 2 has ended, and waits at the end of the run",
             "waiting.rs:",
         ],
     );

@@ -231,7 +231,7 @@ fn an_early_departure_leaves_others_behind() {
 fn an_unconfirmed_cycle_is_a_phantom() {
     caught(
         Bug::SkipConfirmation,
-        contention(2, 2).impatient(1),
+        waits_of_two_moments().impatient(1),
         Fault::PhantomDeadlock,
     );
 }

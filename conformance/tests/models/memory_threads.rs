@@ -10,7 +10,8 @@ fn program<const N: usize>(nodes: [&[&[ThreadOp]]; N]) -> ThreadModel {
     let threads = |threads: &[&[ThreadOp]]| threads.iter().map(|ops| ops.to_vec()).collect();
     ThreadModel {
         nodes: nodes.into_iter().map(threads).collect(),
-        suspects: false,
+        suspects: 0,
+        deadlocks: false,
         shares_locks: false,
         room: 2,
         bug: None,
@@ -117,7 +118,7 @@ fn a_deadlock_is_found_where_there_is_one_alone() {
     let one: &[ThreadOp] = &[Lock(1), Lock(2), Unlock(2), Unlock(1)];
     let other: &[ThreadOp] = &[Lock(2), Lock(1), Unlock(1), Unlock(2)];
     let suspects = |model| ThreadModel {
-        suspects: true,
+        suspects: 3,
         ..model
     };
     sound(suspects(program([&[one], &[one]])), &[]);
@@ -127,23 +128,124 @@ fn a_deadlock_is_found_where_there_is_one_alone() {
     sound(suspects(both), &[ThreadSight::Probe]);
     // Without a look it stays undetected, and with one it does not.
     finds(ThreadFault::Stuck, None, program([&[one], &[other]]));
-    let crossed = suspects(program([&[one], &[other]]));
-    let found = crossed.explore().fault.map(|(fault, _)| fault);
-    assert!(
-        matches!(found, Some(ThreadFault::Deadlock | ThreadFault::Stuck)),
-        "{found:?}"
+    for suspects in [0, 3] {
+        for words in [false, true] {
+            let model = program([&[one], &[other]]);
+            let model = match words {
+                true => shares(model),
+                false => model,
+            };
+            let model = ThreadModel {
+                suspects,
+                ..deadlocks(model)
+            };
+            sound(model, &[ThreadSight::Told]);
+        }
+    }
+}
+
+/// One thread is told that it waits for ever, whatever happens first.
+fn deadlocks(model: ThreadModel) -> ThreadModel {
+    let deadlocks = true;
+    ThreadModel { deadlocks, ..model }
+}
+
+#[test]
+fn a_deadlock_through_other_things_than_locks_is_found() {
+    let told = &[ThreadSight::Told];
+    let barrier: &[ThreadOp] = &[Barrier(1, 2)];
+    let acquires: &[ThreadOp] = &[Acquire(2)];
+    let awaits: &[ThreadOp] = &[Lock(1), Await(4, 1), Unlock(1)];
+    sound(deadlocks(program([&[barrier], &[acquires]])), told);
+    sound(deadlocks(program([&[awaits], &[acquires]])), told);
+    sound(deadlocks(program([&[awaits, barrier], &[&[]]])), told);
+    sound(deadlocks(program([&[acquires], &[&[]], &[awaits]])), told);
+    // A thread ends with a lock that another one wants.
+    let keeps: &[ThreadOp] = &[Lock(1)];
+    let wants: &[ThreadOp] = &[Acquire(2), Lock(1), Unlock(1)];
+    let posts: &[ThreadOp] = &[Lock(1), Post(2)];
+    sound(deadlocks(program([&[&[], posts], &[wants]])), told);
+    sound(deadlocks(shares(program([&[posts], &[wants, keeps]]))), &[]);
+}
+
+#[test]
+fn no_deadlock_is_found_while_something_is_under_way() {
+    let suspects = |model| ThreadModel {
+        suspects: 3,
+        ..model
+    };
+    let acquires: &[ThreadOp] = &[Acquire(1), Post(2)];
+    let posts: &[ThreadOp] = &[Post(1), Acquire(2)];
+    sound(
+        suspects(program([&[acquires], &[posts]])),
+        &[ThreadSight::Probe],
+    );
+    sound(
+        suspects(program([&[AWAITS], &[SIGNALS]])),
+        &[ThreadSight::Probe],
+    );
+    let twice: &[ThreadOp] = &[Barrier(1, 2), Barrier(1, 2)];
+    sound(
+        suspects(program([&[twice], &[twice]])),
+        &[ThreadSight::Probe],
     );
 }
 
 #[test]
-#[ignore = "too long for every change: 346,020 states; cargo test -p conformance --release --test \
-            models memory_threads -- --ignored"]
+fn planted_bugs_of_the_wait_for_graph_are_caught() {
+    let told = &[ThreadSight::Told];
+    let one: &[ThreadOp] = &[Lock(1), Lock(2), Unlock(2), Unlock(1)];
+    let other: &[ThreadOp] = &[Lock(2), Lock(1), Unlock(1), Unlock(2)];
+    let barrier: &[ThreadOp] = &[Barrier(1, 3)];
+    let acquires: &[ThreadOp] = &[Acquire(2)];
+    let awaits: &[ThreadOp] = &[Lock(1), Await(4, 1), Unlock(1)];
+    let forgotten = [
+        (ThreadBug::NoEdgeOfLocks, [one, other]),
+        (ThreadBug::NoEdgeOfBarriers, [barrier, barrier]),
+        (ThreadBug::NoEdgeOfConditions, [awaits, awaits]),
+        (ThreadBug::NoEdgeOfSemaphores, [acquires, acquires]),
+    ];
+    for (bug, [one, other]) in forgotten {
+        let model = || deadlocks(program([&[one], &[other]]));
+        sound(model(), told);
+        finds(ThreadFault::Stuck, Some(bug), model());
+    }
+    let suspects = |model| ThreadModel {
+        suspects: 3,
+        ..model
+    };
+    // The first waits for the second. That waited for the third, before this waits for the first.
+    let [two, three]: [&[ThreadOp]; 2] = [
+        &[Lock(2), Lock(3), Unlock(3), Unlock(2)],
+        &[Lock(3), Lock(1), Unlock(1), Unlock(3)],
+    ];
+    let in_turn = || ThreadModel {
+        suspects: 1,
+        room: 3,
+        ..deadlocks(program([&[one], &[two], &[three]]))
+    };
+    sound(in_turn(), told);
+    finds(
+        ThreadFault::Deadlock,
+        Some(ThreadBug::StaleEdges),
+        in_turn(),
+    );
+    let posts: &[ThreadOp] = &[Post(2)];
+    let in_flight = suspects(program([&[acquires], &[posts]]));
+    finds(
+        ThreadFault::Deadlock,
+        Some(ThreadBug::ForgetTraffic),
+        in_flight,
+    );
+}
+
+#[test]
 fn no_deadlock_is_found_where_locks_are_acquired_in_both_orders_at_different_times() {
     let one: &[ThreadOp] = &[Lock(1), Lock(2), Unlock(2), Unlock(1)];
     let chain: &[ThreadOp] = &[Lock(1), Unlock(1), Lock(2), Unlock(2)];
     let back: &[ThreadOp] = &[Lock(2), Unlock(2), Lock(1), Unlock(1)];
     let model = program([&[chain], &[back], &[one]]);
-    let suspects = true;
+    let suspects = 1;
     sound(ThreadModel { suspects, ..model }, &[ThreadSight::Probe]);
 }
 
@@ -176,7 +278,7 @@ fn a_deadlock_of_shared_locks_is_found_where_there_is_one_alone() {
     let one: &[ThreadOp] = &[Lock(1), Lock(2), Unlock(2), Unlock(1)];
     let other: &[ThreadOp] = &[Lock(2), Lock(1), Unlock(1), Unlock(2)];
     let suspects = |model| ThreadModel {
-        suspects: true,
+        suspects: 3,
         ..shares(model)
     };
     sound(suspects(program([&[one], &[one]])), &[]);
@@ -186,12 +288,8 @@ fn a_deadlock_of_shared_locks_is_found_where_there_is_one_alone() {
         suspects(program([&[chain], &[back], &[one]])),
         &[ThreadSight::Probe],
     );
-    let crossed = suspects(program([&[one], &[other]]));
-    let found = crossed.explore().fault.map(|(fault, _)| fault);
-    assert!(
-        matches!(found, Some(ThreadFault::Deadlock | ThreadFault::Stuck)),
-        "{found:?}"
-    );
+    let crossed = deadlocks(suspects(program([&[one], &[other]])));
+    sound(crossed, &[ThreadSight::Told]);
 }
 
 #[test]

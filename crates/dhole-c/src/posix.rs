@@ -114,7 +114,7 @@ unsafe fn kind(mutex: *const c_void) -> c_int {
 /// # Safety
 /// The pointer is a mutex.
 pub(crate) unsafe fn lock(mutex: *const c_void, caller: usize) -> c_int {
-    match sync::lock_from(key(mutex), || site::of(caller)) {
+    match sync::lock_from(key(mutex), sync::LockSite::From(caller, site::of)) {
         Ok(()) => 0,
         Err(why) if is_alone(&why) => 0,
         // SAFETY: the caller's.
@@ -238,7 +238,7 @@ pub extern "C" fn dh_pthread_spin_destroy(_lock: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn dh_pthread_spin_lock_from(lock: *mut c_void, caller: usize) -> c_int {
     let _inside = Inside::enter();
-    let locked = sync::lock_from(key(lock), || site::of(caller));
+    let locked = sync::lock_from(key(lock), sync::LockSite::From(caller, site::of));
     if let Err(ThreadError::Sync(ThreadRefusal::Held(_))) = locked {
         return libc::EDEADLK;
     }

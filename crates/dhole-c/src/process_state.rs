@@ -110,7 +110,7 @@ fn taken() -> MutexGuard<'static, u64> {
 /// Runs this where no other thread of any node changes what is shared at an address.
 pub(crate) fn exclusively(shared: usize, run: impl FnOnce()) {
     let key = shared as u64;
-    let is_locked = sync::lock_from(key, || site::UNKNOWN).is_ok();
+    let is_locked = sync::lock_from(key, site::UNKNOWN).is_ok();
     run();
     if is_locked {
         // Where it cannot be given up the run has ended.

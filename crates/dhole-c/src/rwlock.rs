@@ -42,7 +42,7 @@ pub(crate) unsafe fn take(
     let this = key(rwlock);
     let caller = waits.unwrap_or_default();
     must(
-        sync::lock_from(this, || site::of(caller)),
+        sync::lock_from(this, sync::LockSite::From(caller, site::of)),
         &"locking",
         rwlock,
     );

@@ -46,7 +46,7 @@ fn failed(errno: c_int) -> c_int {
 }
 
 fn lock(semaphore: *mut c_void, caller: usize) {
-    let locked = sync::lock_from(key(semaphore), || site::of(caller));
+    let locked = sync::lock_from(key(semaphore), sync::LockSite::From(caller, site::of));
     must(locked, &"using semaphore", semaphore);
 }
 
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn dh_sem_post(semaphore: *mut c_void) -> c_int {
             Ok(true) => Ok(()),
             _ => return post_later(semaphore),
         },
-        false => sync::lock_from(key(semaphore), || site::UNKNOWN),
+        false => sync::lock_from(key(semaphore), site::UNKNOWN),
     };
     match locked {
         Ok(()) => {}

@@ -111,11 +111,8 @@ pub enum MessageKind {
     Ordered,
     /// Carries the digests of a replica, to be compared.
     Digests,
-    /// Follows the edges of the wait-for graph in search of a cycle, or asks whether all nodes
-    /// wait.
+    /// Brings the edges of the wait-for graph together, in search of a deadlock.
     Probe,
-    /// Follows threads that wait for each other.
-    ThreadProbe,
     /// Asks a node for the line where it wrote an object that another node wrote too.
     WhereWritten,
     /// Answers `WhereWritten`.
@@ -135,7 +132,6 @@ impl MessageKind {
             self,
             MessageKind::Digests
                 | MessageKind::Probe
-                | MessageKind::ThreadProbe
                 | MessageKind::WhereWritten
                 | MessageKind::WrittenAt
                 | MessageKind::Deadlock

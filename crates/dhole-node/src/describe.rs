@@ -4,17 +4,20 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dhole_heap::Presence;
-use dhole_protocol::QuiescenceProbe;
+use dhole_protocol::DeadlockProbe;
 
 use crate::ended::Ended;
 use crate::node::State;
+use crate::sync_error::cycle_text;
 
 impl State {
-    /// What this node knows of why nobody may go on, beside its own waits.
-    pub(crate) fn answers_probe(&self, mut probe: QuiescenceProbe) -> QuiescenceProbe {
+    /// What this node knows of why nobody may go on, beside its protocol's waits.
+    pub(crate) fn answers_probe(&self, probe: &mut DeadlockProbe) {
+        if self.others_go_on() {
+            probe.edges.finds_computing();
+        }
         probe.say_made(|object| self.here.made_at(object));
-        probe.round.beside.extend(self.scheduler.unbegun(self.id()));
-        probe
+        probe.finds_unbegun(self.scheduler.unbegun(self.id()));
     }
 
     /// What the node does, holds and waits for, when no call has begun for so long; a line each.
@@ -54,7 +57,7 @@ impl State {
 pub(crate) fn how(ended: &Ended) -> String {
     match ended {
         Ended::Elsewhere(ended) => ended.to_string(),
-        Ended::Deadlock(_) => "this node is in a deadlock".to_owned(),
+        Ended::Deadlock(cycle) => format!("this node is in a deadlock: {}", cycle_text(cycle)),
         Ended::Race(race) => race.to_string(),
         Ended::Broken(cause) => cause.to_string(),
         Ended::Out(why) => format!("this node is out of it: {why}"),

@@ -330,8 +330,6 @@ impl State {
             message => message,
         };
         match said {
-            // Who looks whether all wait for ever must not find that they do.
-            Message::QuiescenceProbe(_) if self.others_go_on() => return Wake::No,
             // It ends no wait, and others wait for what this node says then.
             Message::BarrierRound(said) if !self.protocol.ends_rounds(said) => {}
             said if self.scheduler.holds(said) => {
@@ -429,9 +427,9 @@ impl State {
         self.comes_after(after);
         let taken = match message {
             Message::Objects(message) => self.deliver_to_objects(from, *message, step),
-            Message::QuiescenceProbe(probe) => {
-                let probe = Box::new(self.answers_probe(*probe));
-                let message = Message::QuiescenceProbe(probe);
+            Message::Probe(mut probe) => {
+                self.answers_probe(&mut probe);
+                let message = Message::Probe(probe);
                 self.step(Event::Deliver { from, message }, step)
             }
             message => {

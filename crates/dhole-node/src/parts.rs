@@ -5,14 +5,14 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
 use dhole_model::{CallSite, Counters, NodeId, WaitCause, Work};
 use dhole_net::{Envelope, Outbox, PayloadPool};
 use dhole_part::{NodePart, Outlet, PartCounters, PartMessage};
-use dhole_protocol::{Frame, Message, ProtocolError};
+use dhole_protocol::{DeadlockProbe, Frame, Message, ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::count::MessageSizes;
@@ -51,6 +51,12 @@ pub trait NodeParts: Send + Sync {
         payload: &[u8],
         out: &mut PartsOutbox<'_>,
     ) -> Option<Result<(), ProtocolError>>;
+
+    /// The threads of this node add their edges to a probe of the wait-for graph.
+    fn answers(&self, probe: &mut DeadlockProbe);
+
+    /// A thread of this node that is in the first of these waits, is told that it waits for ever.
+    fn told(&self, wait: &Waiter, waits: Arc<[Waiter]>, out: &mut PartsOutbox<'_>);
 
     /// The worker is about to make a call by which another node may learn what it has done: what it
     /// wrote goes first. Where that fails the run ends.
@@ -154,6 +160,8 @@ pub struct PartsOutbox<'a> {
     pub wakes_worker: bool,
     /// The step itself ended the wait, for the time of that is over or it never ends.
     pub ends_wait: bool,
+    /// The thread has waited for long in this wait: a probe looks whether it ends.
+    pub suspects: Option<Waiter>,
 }
 
 impl<'a> PartsOutbox<'a> {
@@ -174,6 +182,7 @@ impl<'a> PartsOutbox<'a> {
             flushes: 0,
             wakes_worker: false,
             ends_wait: false,
+            suspects: None,
         }
     }
 
@@ -188,7 +197,17 @@ impl<'a> PartsOutbox<'a> {
     }
 
     /// The step is over: what happened is counted, and what is to be sent goes on.
-    pub(crate) fn end(self) -> Outbox<Message> {
+    pub(crate) fn end(mut self) -> Outbox<Message> {
+        if let Some(wait) = self.suspects {
+            let node = self.from.node;
+            let probe = DeadlockProbe::begin(wait);
+            self.out.push(Envelope {
+                from: node,
+                to: node,
+                body: Message::Probe(Box::new(probe)),
+                payload: Vec::new().into(),
+            });
+        }
         let counters = self.from.counters;
         counters.read_faults.add(self.read_faults);
         counters.write_faults.add(self.write_faults);
@@ -212,6 +231,7 @@ impl Outlet for PartsOutbox<'_> {
             ..
         } = self.from;
         let body = Message::Part(Frame::of::<P>(message));
+        counters.goes();
         if to != node {
             let bytes = (sizes.frame)(&body) + payload.len() as u64;
             counters.sent(message.kind(), bytes);

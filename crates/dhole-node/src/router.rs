@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dhole_model::{Counters, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Receiver, Wake};
-use dhole_protocol::{AbortReason, Frame, Message};
+use dhole_protocol::{AbortReason, DeadlockProbe, Frame, Message};
 
 use crate::by_time::is_woken;
 use crate::describe::how;
@@ -40,7 +40,9 @@ impl Router<'_> {
         let taken = parts.deliver(from, part, message, payload, &mut step);
         let wakes = step.wakes_worker;
         *out = step.end();
-        match taken? {
+        let taken = taken?;
+        self.node.part_counters.was_taken();
+        match taken {
             Ok(()) if wakes => Some(Wake::Yes),
             Ok(()) => Some(Wake::No),
             Err(cause) => {
@@ -54,6 +56,34 @@ impl Router<'_> {
                 Some(Wake::Yes)
             }
         }
+    }
+}
+
+impl Router<'_> {
+    /// The threads of the node add their edges to a probe, before the protocol does. One that has
+    /// come back to the thread that asks ends here.
+    fn visited_by(
+        &self,
+        parts: &dyn NodeParts,
+        probe: &mut DeadlockProbe,
+        out: &mut Outbox<Message>,
+    ) -> Option<Wake> {
+        if !probe.edges.is_over {
+            parts.answers(probe);
+            // After the waits: what is counted too late counts as under way.
+            let (sent, taken) = self.node.part_counters.traffic();
+            probe.edges.adds_traffic(sent, taken);
+            return None;
+        }
+        let asker = probe.edges.asker;
+        asker.raw_thread()?;
+        let mut step = PartsOutbox::new(sender(&self.node, self.machine), std::mem::take(out));
+        if let Some(waits) = probe.found() {
+            parts.told(&asker, waits, &mut step);
+        }
+        let wakes = step.wakes_worker;
+        *out = step.end();
+        Some(if wakes { Wake::Yes } else { Wake::No })
     }
 }
 
@@ -75,10 +105,15 @@ fn tell_launcher(machine: &dyn Machine, words: &str) {
 }
 
 impl Receiver<Message> for Router<'_> {
-    fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
+    fn deliver(&self, mut envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
         let Some(parts) = &self.parts else {
             return self.node.deliver(envelope, out);
         };
+        if let Message::Probe(probe) = &mut envelope.body
+            && let Some(wake) = self.visited_by(&**parts, probe, out)
+        {
+            return wake;
+        }
         if let Message::Part(frame) = &envelope.body {
             let came = (frame.part(), frame.bytes(), &*envelope.payload);
             let wake = self.take(&**parts, envelope.from, came, out);

@@ -9,6 +9,8 @@ use dhole_model::{Counters, MessageKind};
 #[derive(Debug)]
 pub struct PartCounters {
     by_kind: [Sent; MessageKind::ALL.len()],
+    /// Messages that were sent, also to the node itself, and that were taken.
+    traffic: [PartCounter; 2],
     /// Accesses of the program that faulted to read.
     pub read_faults: PartCounter,
     /// Accesses that faulted to write.
@@ -55,6 +57,7 @@ impl Default for PartCounters {
     fn default() -> PartCounters {
         PartCounters {
             by_kind: std::array::from_fn(|_| Sent::default()),
+            traffic: Default::default(),
             read_faults: PartCounter::default(),
             write_faults: PartCounter::default(),
             competing_requests: PartCounter::default(),
@@ -73,6 +76,22 @@ impl PartCounters {
         let sent = &self.by_kind[kind as usize];
         sent.messages.add(1);
         sent.bytes.add(bytes);
+    }
+
+    /// A message goes out, to whichever node.
+    pub fn goes(&self) {
+        self.traffic[0].add(1);
+    }
+
+    /// What a message leads to was done.
+    pub fn was_taken(&self) {
+        self.traffic[1].add(1);
+    }
+
+    /// How many messages went out, and how many were taken.
+    pub fn traffic(&self) -> (u64, u64) {
+        let [sent, taken] = &self.traffic;
+        (sent.get(), taken.get())
     }
 
     /// Adds what was counted so far.
@@ -109,9 +128,9 @@ mod tests {
     fn diagnostic_messages_are_counted_by_kind_alone() {
         let (parts, mut counters) = (PartCounters::default(), Counters::default());
         parts.sent(MessageKind::MemoryData, 100);
-        parts.sent(MessageKind::ThreadProbe, 10);
+        parts.sent(MessageKind::Probe, 10);
         parts.add_to(&mut counters);
         assert_eq!((counters.messages, counters.data_bytes), (1, 100));
-        assert_eq!(counters.by_kind[&MessageKind::ThreadProbe].bytes, 10);
+        assert_eq!(counters.by_kind[&MessageKind::Probe].bytes, 10);
     }
 }

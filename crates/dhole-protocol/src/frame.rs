@@ -18,7 +18,7 @@ const PARTS: [Registered; 2] = [
 ];
 
 /// The first byte of the frames of the first part. Those of the others follow.
-const FIRST: u8 = 48;
+const FIRST: u8 = 47;
 
 /// A message of a part.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -66,11 +66,13 @@ mod region_command;
 mod sync;
 mod sync_id;
 mod sync_object;
+mod thread_id;
 mod transfer;
 mod waiting;
 
 pub use dhole_group as group;
 pub use dhole_part as part;
+pub use dhole_sync as wait_graph;
 
 pub use array_blocks::{ArrayBlocks, BlockAccess, BlockEvent, Needs, Unit};
 pub use array_event::{ArrayEvent, UnreadElements};
@@ -102,7 +104,7 @@ pub use sync::interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNo
 pub use sync::interval_log::LogLimits;
 pub use sync::lock::Waiting;
 pub use sync::notice_delta::Reach;
-pub use sync::quiescence_probe::{QuiescenceProbe, Round as QuiescenceRound};
+pub use sync::probes::DeadlockProbe;
 pub use sync::written_pages::WrittenPages;
 pub use sync_id::{BarrierId, LockId};
 pub use sync_object::{ConditionId, RwLockId, SemaphoreId, SyncObject};
@@ -110,4 +112,4 @@ pub use transfer::{
     Fetch, FetchReply, Flush, Flushed, FlushedAt, Follow, FollowedReferences, MOST_ALONG, Pushed,
     Reply, Sent, SentList, Wanted, WantedList,
 };
-pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};
+pub use waiting::{Kept, Operation, Started, ThreadWait, Unbegun, Waiter, WaitingFor};

@@ -17,11 +17,11 @@ use crate::sync::collection::Gossip;
 use crate::sync::collective::CollectiveMessage;
 use crate::sync::interval::{Untold, WriteNotices};
 use crate::sync::lock::Waiting;
-use crate::sync::quiescence_probe::QuiescenceProbe;
+use crate::sync::probes::DeadlockProbe;
 use crate::sync_id::{BarrierId, LockId};
 use crate::sync_object::{ConditionId, SyncObject};
 use crate::transfer::{Fetch, FetchReply, WantedList};
-use crate::waiting::{Waiter, WaitingFor};
+use crate::waiting::Waiter;
 use dhole_wire::Wire;
 
 mod carrier;
@@ -369,20 +369,9 @@ pub enum Message {
         /// [rounds](Message::BarrierRound), if this is one.
         rounds: u32,
     },
-    /// Follows the edges of the wait-for graph from the first node of the path on.
-    #[message(
-        kind = MessageKind::Probe,
-        check = check::waiters(path.iter().chain(confirms), nodes),
-    )]
-    Probe {
-        /// The nodes passed so far, each waiting for the next.
-        path: Vec<Waiter>,
-        /// The cycle that an earlier probe found, which this one confirms; empty on the first.
-        confirms: Vec<Waiter>,
-        /// Set while the probe asks the manager of this lock or barrier whom the last node of the
-        /// path waits for; otherwise the receiver is whom it waits for.
-        at_manager_of: Option<Box<WaitingFor>>,
-    },
+    /// Brings the edges of the wait-for graph together, in search of a deadlock.
+    #[message(kind = MessageKind::Probe, check = check::probe(it, nodes))]
+    Probe(Box<DeadlockProbe>),
     /// From the manager of a barrier that all have reached: one of them has seen an interval of the
     /// receiver that the receiver has not told there.
     #[message(kind = MessageKind::Probe, check = check::untold(it, nodes))]
@@ -416,9 +405,6 @@ pub enum Message {
         /// Where in the program, if the sender still knows.
         site: Option<CallSite>,
     },
-    /// Looks whether all nodes wait and none can be woken.
-    #[message(kind = MessageKind::Probe, check = check::quiescence_probe(it, nodes))]
-    QuiescenceProbe(Box<QuiescenceProbe>),
     /// The receiver is on a cycle of the wait-for graph.
     #[message(kind = MessageKind::Deadlock, check = check::waiters(cycle.iter(), nodes))]
     Deadlock {

@@ -16,11 +16,10 @@ use crate::sync::barrier::{Barrier, MANAGER};
 use crate::sync::collective::Collectives;
 use crate::sync::interval_log::LogLimits;
 use crate::sync::lock::{Acquired, Locks, Passed};
-use crate::sync::probes::{Probe, SendProbes};
-use crate::sync::quiescence_detection::Traffic;
-use crate::sync::quiescence_probe::QuiescenceProbe;
+use crate::sync::probes::DeadlockProbe;
 use crate::sync::sync_objects::{Request, SyncObjects};
-use crate::sync::wait_for::{Edges, WaitFor};
+use crate::sync::traffic::Traffic;
+use crate::sync::wait_for::{WaitFor, WorkerEdges};
 use crate::{
     Changed, Fetch, Follow, LockId, Message, Races, RegionMessage, SyncObject, WaitingFor,
 };
@@ -228,8 +227,9 @@ impl Protocol {
         self.coherence.members.call_is_over();
     }
 
-    fn edges(&self) -> Edges<'_> {
-        Edges {
+    fn edges(&self) -> WorkerEdges<'_> {
+        WorkerEdges {
+            wait_for: &self.wait_for,
             locks: &self.locks,
             sync_objects: &self.sync_objects,
             barrier: &self.barrier,
@@ -242,15 +242,12 @@ impl Protocol {
             let message = Message::Untold(untold);
             out.push(Command::Send { to, message });
         }
-        let Some(me) = self.wait_for.current() else {
-            return;
-        };
-        if self.wait_for.asks_for_a_stall() {
-            let to = self.traffic.next_left(0);
-            out.quiescence_probe(to, QuiescenceProbe::begin(self.me));
-        }
-        if let Some((probe, to)) = self.wait_for.suspect(self.edges()) {
-            out.probe(to, probe, Some(me.waiting_for));
+        if let Some(me) = self.wait_for.current() {
+            let message = Message::Probe(Box::new(DeadlockProbe::begin(me)));
+            out.push(Command::Send {
+                to: self.me,
+                message,
+            });
         }
     }
 
@@ -644,18 +641,7 @@ impl Protocol {
                 self.depart(from, barrier, &news, (collect, rounds), out)
             }
             Message::BarrierRound(said) => self.told_round(from, said, out),
-            Message::Probe {
-                path,
-                confirms,
-                at_manager_of,
-            } => {
-                let probe = Probe { path, confirms };
-                match at_manager_of {
-                    Some(of) => self.wait_for.pass_on(probe, *of, self.edges(), out),
-                    None => self.wait_for.reached(probe, self.edges(), out),
-                }
-                Ok(())
-            }
+            Message::Probe(probe) => self.probed(from, probe, out),
             Message::Untold(of) => self.asked_what_it_told(from, of, out),
             Message::Told {
                 of,
@@ -676,14 +662,6 @@ impl Protocol {
                     .answered(from, raced, lamport, site, out)?;
                 if self.withheld {
                     self.go_on(out);
-                }
-                Ok(())
-            }
-            Message::QuiescenceProbe(probe) => {
-                if let Some(me) = self.wait_for.current() {
-                    let nodes = self.coherence.intervals.time().nodes();
-                    let parked = self.wait_for.parked();
-                    probe.visit(me, parked, &self.traffic, nodes, out);
                 }
                 Ok(())
             }

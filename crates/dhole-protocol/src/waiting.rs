@@ -6,9 +6,12 @@ use dhole_model::{CallSite, NodeId, ObjectId};
 use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
+use dhole_sync::ThreadOf;
+
 use crate::collective_call::CollectiveWait;
 use crate::sync_id::{BarrierId, LockId};
 use crate::sync_object::{ConditionId, SyncObject};
+use crate::thread_id::ThreadId;
 
 /// What a node waits for, as an edge of the wait-for graph.
 #[derive(
@@ -31,6 +34,46 @@ pub enum WaitingFor {
     Begin(Unbegun),
     /// Values of a collective.
     Collective(CollectiveWait),
+    /// What a thread of raw memory waits for.
+    Thread(ThreadWait),
+}
+
+/// What a thread of raw memory waits for, by numbers.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
+pub enum ThreadWait {
+    /// A lock.
+    Lock(u64),
+    /// A barrier of threads.
+    Barrier(u64),
+    /// A condition.
+    Condition(u64),
+    /// A semaphore.
+    Semaphore(u64),
+    /// The end of a thread.
+    End(ThreadId),
+    /// The beginning of a thread.
+    Begin(ThreadId),
+    /// Threads that are to be started on its node.
+    Starts,
+    /// The ends of threads beside it.
+    Ends,
+}
+
+impl fmt::Display for ThreadWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ThreadWait::Lock(key) => write!(f, "lock {key:#x}"),
+            ThreadWait::Barrier(key) => write!(f, "barrier {key:#x}"),
+            ThreadWait::Condition(key) => write!(f, "condition {key:#x}"),
+            ThreadWait::Semaphore(key) => write!(f, "semaphore {key:#x}"),
+            ThreadWait::End(thread) => write!(f, "the end of {thread}"),
+            ThreadWait::Begin(thread) => write!(f, "the beginning of {thread}"),
+            ThreadWait::Starts => f.write_str("threads to be started"),
+            ThreadWait::Ends => f.write_str("the ends of its threads"),
+        }
+    }
 }
 
 /// The processes that wait to begin on a node, for as many have begun as may.
@@ -48,12 +91,57 @@ impl Waiter {
     /// Processes that wait to begin on a node, the first of which was started at `site`.
     pub fn unbegun(node: NodeId, unbegun: Unbegun, site: CallSite) -> Waiter {
         Waiter {
-            node,
-            waiting_for: WaitingFor::Begin(unbegun),
-            site,
-            // It is no wait of a worker.
-            wait: u64::MAX,
+            thread: Waiter::NO_THREAD,
+            ..Waiter::of_worker(node, WaitingFor::Begin(unbegun), site, u64::MAX)
         }
+    }
+
+    /// Instead of a thread, where processes wait that have not begun.
+    const NO_THREAD: u64 = u64::MAX;
+
+    /// A wait of the node's worker.
+    pub fn of_worker(node: NodeId, waiting_for: WaitingFor, site: CallSite, wait: u64) -> Waiter {
+        Waiter {
+            node,
+            thread: 0,
+            waiting_for,
+            site,
+            wait,
+            kept: None,
+        }
+    }
+
+    /// Whether the thread looks itself for a deadlock, from the machine of threads of its node.
+    pub fn is_looked_after(&self) -> bool {
+        match self.waiting_for {
+            WaitingFor::Thread(wait) => !matches!(wait, ThreadWait::Starts | ThreadWait::Ends),
+            _ => false,
+        }
+    }
+
+    /// The thread of raw memory that waits, if it is one.
+    pub fn raw_thread(&self) -> Option<ThreadId> {
+        let is_raw = matches!(self.waiting_for, WaitingFor::Thread(_));
+        is_raw.then(|| ThreadId::of(dhole_sync::Wait::thread(self)))
+    }
+}
+
+impl dhole_sync::Wait for Waiter {
+    fn thread(&self) -> ThreadOf {
+        ThreadOf {
+            node: self.node,
+            thread: self.thread,
+        }
+    }
+
+    fn kept_by(self, keeper: ThreadOf, since: CallSite) -> Waiter {
+        let ThreadOf { node, thread } = keeper;
+        let kept = Some(Kept {
+            node,
+            thread,
+            since,
+        });
+        Waiter { kept, ..self }
     }
 }
 
@@ -128,18 +216,6 @@ impl WaitingFor {
         }
         self
     }
-
-    /// Whether it is not certain which nodes would have to end the wait.
-    pub fn any_node_may_end_it(self) -> bool {
-        matches!(
-            self,
-            WaitingFor::Condition(_)
-                | WaitingFor::SyncObject(SyncObject::Permit(_))
-                | WaitingFor::Operation(_)
-                | WaitingFor::Process(_)
-                | WaitingFor::Begin(_)
-        )
-    }
 }
 
 /// One node on a path of the wait-for graph.
@@ -149,12 +225,46 @@ impl WaitingFor {
 pub struct Waiter {
     /// The node that waits.
     pub node: NodeId,
+    /// Which of its threads: 0 is its worker.
+    pub thread: u64,
     /// For what.
     pub waiting_for: WaitingFor,
     /// Where in the program.
     pub site: CallSite,
     /// Which of the node's waits this is; a later wait has a higher number.
     pub wait: u64,
+    /// The thread that keeps what it waits for, if a deadlock was found and that is known.
+    pub kept: Option<Kept>,
+}
+
+/// The thread that keeps what another one waits for.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
+pub struct Kept {
+    /// Its node.
+    pub node: NodeId,
+    /// Which of the node's threads: 0 is its worker.
+    pub thread: u64,
+    /// Where in the program it was acquired.
+    pub since: CallSite,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kept {
+            node,
+            thread,
+            since,
+        } = *self;
+        match thread {
+            0 => write!(f, ", which {node} acquired at {since}"),
+            _ => {
+                let thread = ThreadId::of(ThreadOf { node, thread });
+                write!(f, ", which {thread} acquired at {since}")
+            }
+        }
+    }
 }
 
 impl fmt::Display for Waiter {
@@ -163,12 +273,17 @@ impl fmt::Display for Waiter {
             node,
             waiting_for,
             site,
+            kept,
             ..
         } = self;
         match waiting_for {
+            WaitingFor::Thread(wait) => {
+                let thread = ThreadId::of(dhole_sync::Wait::thread(self));
+                write!(f, "{thread} waits for {wait} at {site}")
+            }
             WaitingFor::Lock(lock) => write!(f, "{node} waits for {lock} at {site}"),
             WaitingFor::Barrier(BarrierId::End(_)) => {
-                write!(f, "{node} waits at the end of the run")
+                write!(f, "{node} has ended, and waits at the end of the run")
             }
             WaitingFor::Barrier(barrier) => write!(f, "{node} waits at {barrier} at {site}"),
             WaitingFor::SyncObject(sync_object) => {
@@ -184,6 +299,7 @@ impl fmt::Display for Waiter {
                  {waiting} more cannot begin, the first of them started at {site} (start fewer \
                  that wait for each other, or spread them over more nodes)"
             ),
-        }
+        }?;
+        kept.iter().try_for_each(|kept| kept.fmt(f))
     }
 }

@@ -13,9 +13,8 @@ use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
 };
 use dhole_protocol::{
-    AbortReason, BarrierRound, Flush, FlushedAt, Gossip, Interval, Message, QuiescenceProbe,
-    QuiescenceRound, Raced, Ranges, RegionKind, RegionMessage, SyncObject, Waiter, WaitingFor,
-    WriteNotices,
+    AbortReason, BarrierRound, DeadlockProbe, Flush, FlushedAt, Gossip, Interval, Message, Raced,
+    Ranges, RegionKind, RegionMessage, SyncObject, Waiter, WaitingFor, WriteNotices,
 };
 use dhole_wire::{Wire, WireAs};
 
@@ -105,6 +104,7 @@ fn waiting_for(what: WaitingFor) -> u64 {
         WaitingFor::Begin(_) => 8,
         WaitingFor::Process(_) => 18,
         WaitingFor::Collective(_) => 9,
+        WaitingFor::Thread(_) => 8,
     }
 }
 
@@ -115,15 +115,19 @@ fn waiters(waiters: &[Waiter]) -> u64 {
         .sum()
 }
 
-fn quiescence_probe(probe: &QuiescenceProbe) -> u64 {
+fn probe(probe: &DeadlockProbe) -> u64 {
     const SENT_AND_RECEIVED: u64 = 8 + 8;
     const OBJECT_AND_SITE: u64 = 8 + SITE;
-    let round = |round: &QuiescenceRound| {
-        let waits = waiters(&round.waiters) + waiters(&round.beside);
-        SENT_AND_RECEIVED + waits + NODE * round.without.len() as u64
-    };
-    let made = OBJECT_AND_SITE * probe.made.len() as u64;
-    NODE + round(&probe.round) + probe.first.as_ref().map_or(0, round) + made
+    const WAIT_THREAD_SITE: u64 = 4 + NODE + 8 + SITE;
+    const PLACE: u64 = 4;
+    let edges = &probe.edges;
+    let rounds = edges.first.iter().chain([&edges.round]);
+    let rounds: u64 = rounds
+        .map(|round| SENT_AND_RECEIVED + waiters(&round.waits))
+        .sum();
+    let answers = WAIT_THREAD_SITE * edges.keepers.len() as u64 + PLACE * edges.ending.len() as u64;
+    let lost = NODE * edges.without.len() as u64;
+    waiters(&[edges.asker]) + rounds + answers + lost + OBJECT_AND_SITE * probe.made.len() as u64
 }
 
 /// Bytes of a message about regions, each named by so many bytes, and of the name of the node that
@@ -222,7 +226,7 @@ pub fn message_bytes(message: &Message) -> u64 {
             time,
             ..
         } => sync_object(*it) + SITE + vector(time),
-        Message::QuiescenceProbe(it) => quiescence_probe(it),
+        Message::Probe(it) => probe(it),
         // Bits of the barrier's number say whether the node is full and whether it has news.
         Message::BarrierArrive { news: it, .. } => BARRIER + SITE + news(it),
         Message::BarrierRound(BarrierRound { site, .. }) => {
@@ -235,7 +239,6 @@ pub fn message_bytes(message: &Message) -> u64 {
             let rounds = if *rounds > 0 { ROUNDS } else { 0 };
             BARRIER + rounds + news(it)
         }
-        Message::Probe { path, confirms, .. } => 9 + waiters(path) + waiters(confirms),
         Message::Objects(it) => objects(it),
         Message::Collective(it) => {
             const NUMBER_KIND_TYPE: u64 = 8 + 1 + 8;

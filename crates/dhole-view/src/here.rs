@@ -10,6 +10,7 @@ use dhole_protocol::memory::sync::{ThreadAttempt, ThreadId, ThreadRefusal, Threa
 
 use crate::context::{Body, MemoryWaitError};
 use crate::domain_locks::RunLocks;
+use crate::held_locks;
 use crate::interrupts;
 use crate::memory::Memory;
 use crate::node_sync::ThreadEffects;
@@ -104,11 +105,11 @@ impl Here {
                     fx.out.ends_wait = result.is_none();
                     if result.is_none() && now_ns - suspected >= fx.out.patience_ns {
                         suspected = now_ns;
-                        machine.suspect(thread, fx);
-                        result = machine.result(thread);
+                        fx.out.suspects = machine.edge_of(thread);
                     }
                 }
                 if result.is_none() {
+                    held_locks::note(thread, |locks| machine.acquired_at(thread, locks));
                     let waited = Duration::from_nanos(waited_ns.unwrap_or(0));
                     fx.out.again_after = then(machine, waited, fx);
                     // It may have ended the wait.

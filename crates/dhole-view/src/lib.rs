@@ -54,6 +54,7 @@ mod domain_holds;
 mod domain_locks;
 mod fault;
 mod held;
+mod held_locks;
 mod here;
 mod interrupts;
 mod lock_waits;

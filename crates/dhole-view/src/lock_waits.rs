@@ -8,6 +8,7 @@ use dhole_node::{PartsOutbox, PartsStep};
 use dhole_protocol::memory::sync::ThreadRefusal;
 
 use crate::domain_locks::RunLocks;
+use crate::held_locks::{self, LockSite};
 use crate::here::{Here, Waiting, waits_for_threads};
 use crate::interrupts;
 use crate::thread_error::ThreadError;
@@ -34,7 +35,7 @@ pub(crate) fn lock(
     here: &Here,
     locks: &RunLocks,
     key: u64,
-    site: impl FnOnce() -> CallSite,
+    site: LockSite,
 ) -> Result<(), ThreadError> {
     let thread = here.body.thread;
     if locks.takes(thread, key, false)? {
@@ -46,7 +47,7 @@ pub(crate) fn lock(
         }
         std::hint::spin_loop();
     }
-    wait(here, locks, key, site())
+    wait(here, locks, key, site.site())
 }
 
 #[cold]
@@ -55,13 +56,16 @@ fn wait(here: &Here, locks: &RunLocks, key: u64, site: CallSite) -> Result<(), T
     let _waiting = Waiting::begin();
     let mut began_ns = None;
     looks(here, &mut |out| began_ns = Some(out.now_ns))?;
-    here.tell(|machine, _| machine.wait_for_shared(thread, key, site))?;
+    here.tell(|machine, _| {
+        held_locks::note(thread, |locks| machine.acquired_at(thread, locks));
+        machine.wait_for_shared(thread, key, site)
+    })?;
     let waited = wait_until_taken(here, locks, key);
     looks(here, &mut |out| {
         out.waits_for = waits_for_threads(&here.memory().sync.machine(), thread);
         out.since_ns = began_ns;
     })?;
-    here.memory().sync.machine().end_wait_for_shared(thread);
+    here.memory().sync.machine().end_wait(thread);
     if waited.is_err() {
         locks.leave(key);
     }
@@ -108,7 +112,7 @@ fn look_why(
         result = memory.sync.step(&memory.waiters, out, |machine, fx| {
             if now_ns.saturating_sub(*since) >= patience_ns {
                 *since = now_ns;
-                machine.suspect(thread, fx);
+                fx.out.suspects = machine.edge_of(thread);
             }
             machine.result(thread)
         });

@@ -24,11 +24,11 @@ use dhole_node::{
     PartsOutbox, PartsPlace, PartsStep, PartsWait,
 };
 use dhole_part::{Live, NodePart as _, PartEffects as _};
-use dhole_protocol::ProtocolError;
 use dhole_protocol::memory::sync::{ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{
     Accessed, MINIPAGE_PAGE, MemoryMessage, MemoryOperation, Millipage, RequestState,
 };
+use dhole_protocol::{DeadlockProbe, ProtocolError, Waiter};
 use dhole_space::{Catcher, CatcherKind};
 use dhole_wire::Wire as _;
 
@@ -353,8 +353,18 @@ impl NodeParts for NodeMemory {
         }
     }
 
+    fn answers(&self, probe: &mut DeadlockProbe) {
+        self.memory.sync.answers(probe);
+    }
+
+    fn told(&self, wait: &Waiter, waits: Arc<[Waiter]>, out: &mut PartsOutbox<'_>) {
+        let Memory { sync, waiters, .. } = &*self.memory;
+        sync.step(waiters, out, |machine, fx| machine.told(wait, waits, fx));
+    }
+
     fn before_release(&self) {
         self.memory.must_flush();
+        self.memory.sync.worker_may_wait();
     }
 
     fn ended(&self) {
@@ -373,6 +383,7 @@ impl NodeParts for NodeMemory {
 
     fn program_over(&self) -> Result<(), Error> {
         self.memory.must_flush();
+        self.memory.sync.worker_may_wait();
         self.memory.ends_starts();
         let Some(zones) = &self.memory.red_zones else {
             return Ok(());

@@ -6,9 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use dhole_model::NodeId;
 use dhole_node::PartsOutbox;
 use dhole_part::{Live, NodePart as _, PartHost};
+use dhole_protocol::DeadlockProbe;
 use dhole_protocol::memory::sync::{ThreadAct, ThreadId, ThreadMessage, ThreadSync};
 
+use crate::context::Body;
 use crate::domain_locks::RunLocks;
+use crate::held_locks;
 use crate::waiters::{Waiters, WaitsFor};
 
 /// What threads of a node wait for beside pages.
@@ -75,8 +78,28 @@ impl NodeSync {
     pub fn number_body(&self) -> ThreadId {
         match self.has_body.swap(true, Ordering::SeqCst) {
             false => ThreadId::new(self.me, self.me, 0),
-            true => self.machine().number_thread(),
+            true => {
+                let mut machine = self.machine();
+                let body = machine.number_thread();
+                machine.runs_in_place(body);
+                body
+            }
         }
+    }
+
+    /// The number of a thread that is to begin beside the worker.
+    pub fn number_thread_beside(&self) -> ThreadId {
+        let mut machine = self.machine();
+        let thread = machine.number_thread();
+        machine.runs_beside(thread);
+        thread
+    }
+
+    /// The thread that calls this has run beside the worker, and ends.
+    pub fn ends_beside(&self, thread: ThreadId) {
+        let mut machine = self.machine();
+        held_locks::note(thread, |locks| machine.acquired_at(thread, locks));
+        machine.ends_beside(thread);
     }
 
     /// From here on threads that are started begin so, unless others do; whether they do. It is
@@ -141,6 +164,25 @@ impl NodeSync {
             out.wakes_worker |= !is_beside;
         }
         result
+    }
+
+    /// The threads of this node add their edges to a probe of the wait-for graph.
+    pub fn answers(&self, probe: &mut DeadlockProbe) {
+        let machine = self.machine();
+        probe.edges.visit(&*machine);
+        if machine.computes_beside() {
+            probe.edges.finds_computing();
+        }
+    }
+
+    /// The worker may wait next in another part of the node: the machine notes where it acquired
+    /// the locks that it has.
+    pub fn worker_may_wait(&self) {
+        if held_locks::have_changed()
+            && let Some(Body { thread, .. }) = Body::current()
+        {
+            held_locks::note(thread, |locks| self.machine().acquired_at(thread, locks));
+        }
     }
 
     /// What threads wait for, where nobody uses the machine: who asks wonders why nothing happens.

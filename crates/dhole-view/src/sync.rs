@@ -50,11 +50,13 @@ use std::time::Duration;
 use dhole_model::CallSite;
 
 use crate::context::Body;
+use crate::held_locks;
 use crate::here::{self, Begin, Here};
 use crate::interrupts;
 use crate::lock_waits;
 use crate::thread_error::ThreadError;
 
+pub use crate::held_locks::LockSite;
 pub use crate::interrupts::{Interrupts, interrupt_by, run_interrupts};
 
 /// A thread that waits for others of its node at a barrier tells the manager after so long of those
@@ -70,24 +72,23 @@ const QUEUES: Duration = Duration::from_micros(100);
 /// # Errors
 /// [`ThreadError`]: this thread has it already, or waits for itself through others.
 pub fn lock(key: u64, site: CallSite) -> Result<(), ThreadError> {
-    lock_from(key, || site)
+    lock_from(key, site)
 }
 
 /// As [`lock`], of a place that is only found out where the thread waits.
 ///
 /// # Errors
 /// As there.
-pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), ThreadError> {
-    let here = Here::find()?;
-    if let Some(locks) = here.locks() {
-        return lock_waits::lock(&here, locks, key, site);
-    }
+pub fn lock_from(key: u64, site: impl Into<LockSite>) -> Result<(), ThreadError> {
+    let (here, site) = (Here::find()?, site.into());
     let thread = here.body.thread;
-    if here.memory().sync.machine().lock_here(thread, key) {
-        return Ok(());
+    if let Some(locks) = here.locks() {
+        lock_waits::lock(&here, locks, key, site)?;
+    } else if !here.memory().sync.machine().lock_here(thread, key) {
+        let site = site.site();
+        here.attempt(|machine, out| machine.lock(thread, key, site, out))?;
     }
-    let site = site();
-    here.attempt(|machine, out| machine.lock(thread, key, site, out))?;
+    held_locks::acquired(key, site);
     Ok(())
 }
 
@@ -98,15 +99,16 @@ pub fn lock_from(key: u64, site: impl FnOnce() -> CallSite) -> Result<(), Thread
 /// [`ThreadError`]
 pub fn try_lock(key: u64, site: CallSite) -> Result<bool, ThreadError> {
     let here = Here::find()?;
-    if let Some(locks) = here.locks() {
-        return lock_waits::try_lock(&here, locks, key);
-    }
     let thread = here.body.thread;
-    if here.memory().sync.machine().lock_here(thread, key) {
-        return Ok(true);
+    let has_it = match here.locks() {
+        Some(locks) => lock_waits::try_lock(&here, locks, key)?,
+        None if here.memory().sync.machine().lock_here(thread, key) => true,
+        None => here.attempt(|machine, out| machine.try_lock(thread, key, site, out))? == 1,
+    };
+    if has_it {
+        held_locks::acquired(key, site.into());
     }
-    let taken = here.attempt(|machine, out| machine.try_lock(thread, key, site, out))?;
-    Ok(taken == 1)
+    Ok(has_it)
 }
 
 /// Acquires a lock if that takes no wait and no message; whether it did. A thread that
@@ -141,12 +143,12 @@ pub fn unlock(key: u64) -> Result<(), ThreadError> {
     here.memory().flush()?;
     let thread = here.body.thread;
     if let Some(locks) = here.locks() {
-        return Ok(locks.unlock(thread, key)?);
+        locks.unlock(thread, key)?;
+    } else if !here.memory().sync.machine().unlock_here(thread, key) {
+        here.tell(|machine, out| machine.unlock(thread, key, out))?;
     }
-    if here.memory().sync.machine().unlock_here(thread, key) {
-        return Ok(());
-    }
-    here.tell(|machine, out| machine.unlock(thread, key, out))
+    held_locks::released(key);
+    Ok(())
 }
 
 /// Waits until as many threads have called this as it takes: `parties`. True for one of them.
@@ -203,7 +205,13 @@ fn wait_until(
     let here = Here::find()?;
     here.memory().flush()?;
     let thread = here.body.thread;
-    let wait: Begin<'_> = &mut |machine, out| machine.wait_on(thread, condition, lock, site, out);
+    let wait: Begin<'_> = &mut |machine, out| {
+        let attempt = machine.wait_on(thread, condition, lock, site, out);
+        if at_most.is_some() {
+            machine.wait_is_timed(thread);
+        }
+        attempt
+    };
     let interrupted = interrupts::count();
     let mut is_over = false;
     here.attempt_then(wait, &mut |machine, waited, out| {
@@ -222,7 +230,9 @@ fn wait_until(
     })?;
     // The machine has released it, unless the signal came before the wait had begun.
     match here.locks() {
-        Some(locks) if !locks.holds(thread, lock) => lock_waits::lock(&here, locks, lock, || site),
+        Some(locks) if !locks.holds(thread, lock) => {
+            lock_waits::lock(&here, locks, lock, site.into())
+        }
         _ => Ok(()),
     }
 }

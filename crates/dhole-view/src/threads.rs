@@ -7,12 +7,11 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 
 use dhole_model::{CallSite, Counters, NodeId};
 use dhole_node::{PartsStep, PartsWaitError, Worker, panic_words};
-#[cfg(doc)]
-use dhole_protocol::memory::sync::ThreadRefusal;
-use dhole_protocol::memory::sync::ThreadSync;
+use dhole_protocol::memory::sync::{ThreadRefusal, ThreadSync};
 use dhole_space::runtime_thread::SignalMask;
 
 use crate::context::{self, Body, Link, MemoryWaitError, Runs};
+use crate::held_locks;
 use crate::here::Here;
 use crate::memory::Memory;
 use crate::node_sync::ThreadEffects;
@@ -129,6 +128,7 @@ impl Drop for Ends<'_> {
 ///
 /// # Panics
 /// Where a thread did that was not [joined](ScopedJoinHandle::join).
+#[track_caller]
 pub fn scope<'id, 'env, R>(
     w: &mut Worker<'id>,
     f: impl for<'scope> FnOnce(&mut Worker<'id>, &ThreadScope<'scope, 'env>) -> R,
@@ -136,16 +136,22 @@ pub fn scope<'id, 'env, R>(
 where
     'id: 'env,
 {
-    let (of, has_threads) = threads_of(w)?;
+    let ((of, has_threads), site) = (threads_of(w)?, CallSite::caller());
     if !has_threads {
         return Err(MemoryWaitError::Wait(PartsWaitError::OneThread).into());
     }
-    Ok(std::thread::scope(|scope| {
+    let (own, sync) = (current()?, &of.memory.sync);
+    let value = std::thread::scope(|scope| {
         let ends = Ends(of);
         let value = f(w, &ThreadScope { scope, of });
         std::mem::forget(ends);
+        // Where there is no room for it no probe knows of the wait.
+        let _too_many = sync.machine().wait_for_ends(own, site);
+        sync.worker_may_wait();
         value
-    }))
+    });
+    sync.machine().end_wait(own);
+    Ok(value)
 }
 
 impl<'scope> ThreadScope<'scope, '_> {
@@ -161,9 +167,18 @@ impl<'scope> ThreadScope<'scope, '_> {
         let thread = std::thread::Builder::new()
             .name("dhole-thread".into())
             .stack_size(STACK);
-        let number = of.memory.sync.machine().number_thread();
-        let begun = thread.spawn_scoped(self.scope, move || of.run(number, body));
-        begun.map_err(|cause| ThreadError::Refused(cause.to_string()))
+        let number = of.memory.sync.number_thread_beside();
+        let begun = thread.spawn_scoped(self.scope, move || {
+            of.run(number, || {
+                let value = body();
+                of.memory.sync.ends_beside(number);
+                value
+            })
+        });
+        begun.map_err(|cause| {
+            of.memory.sync.machine().ends_beside(number);
+            ThreadError::Refused(cause.to_string())
+        })
     }
 }
 
@@ -362,12 +377,14 @@ impl Beginning {
         while let Some(next) = machine.next_start() {
             if std::mem::take(&mut now.worker_waits) {
                 now.for_worker = Some(next);
+                machine.starts_come(out);
                 continue;
             }
             now.threads.retain(|thread| !thread.is_finished());
             match self.begin_beside(next) {
                 Ok(thread) => {
                     now.threads.push(thread);
+                    machine.runs_beside(next.0);
                     machine.begun(next.0, out);
                 }
                 // Whoever waits for its end hears that.
@@ -437,6 +454,8 @@ fn ended(thread: ThreadId, value: u64) {
     };
     here.memory().must_flush();
     let told = here.tell(|machine, out| {
+        held_locks::note(thread, |locks| machine.acquired_at(thread, locks));
+        machine.ends_beside(thread);
         machine.ended(thread, Some(value), out);
         Ok(())
     });
@@ -559,23 +578,34 @@ pub fn run<'id, R>(
 ///
 /// # Errors
 /// [`ThreadError`]: the run has ended, say.
+#[track_caller]
 pub fn serve(w: &mut Worker<'_>, handler: &ThreadHandler<'_>) -> Result<(), ThreadError> {
-    let begins = Begins::new(w, handler)?;
+    let (begins, site) = (Begins::new(w, handler)?, CallSite::caller());
     let here = Here::find()?;
-    let memory = here.memory();
+    let (memory, serves) = (here.memory(), here.body.thread);
     loop {
-        let mut next = None;
-        let waits_for = WaitsFor::Thread(here.body.thread);
+        let (mut next, mut refused) = (None, None);
+        let waits_for = WaitsFor::Thread(serves);
         here.body.wait(&memory.waiters, waits_for, &mut |out| {
-            let is_over = memory.sync.step(&memory.waiters, out, |machine, fx| {
-                next = begins.beginning.next_for_worker(machine, fx);
-                next.is_some() || machine.has_left()
-            });
-            match is_over {
-                true => PartsStep::Over,
-                false => PartsStep::Waits,
-            }
+            memory
+                .sync
+                .step(&memory.waiters, out, |machine, fx| {
+                    machine.end_wait(serves);
+                    next = begins.beginning.next_for_worker(machine, fx);
+                    if next.is_some() || machine.has_left() {
+                        return Ok(PartsStep::Over);
+                    }
+                    machine.wait_for_starts(serves, site)?;
+                    Ok(PartsStep::Waits)
+                })
+                .unwrap_or_else(|refusal: ThreadRefusal| {
+                    refused = Some(refusal);
+                    PartsStep::Over
+                })
         })?;
+        if let Some(refusal) = refused {
+            return Err(refusal.into());
+        }
         let Some((thread, entry, argument)) = next else {
             return Ok(());
         };

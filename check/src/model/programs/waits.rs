@@ -11,6 +11,15 @@ pub fn lock_over_barrier() -> Program {
     Program::new("lock over a barrier", vec![zero, one]).objects(&[0])
 }
 
+/// Each node may wait for a lock that the next one has, but they never do so at one moment: node 1
+/// has no lock while it waits.
+pub fn waits_of_two_moments() -> Program {
+    let zero = locked(0, &locked(1, &[]));
+    let one = [locked(2, &[]), locked(1, &[])].concat();
+    let two = locked(2, &locked(0, &[]));
+    Program::new("waits of two moments", vec![zero, one, two])
+}
+
 /// Two nodes take two locks in different orders.
 pub fn crosswise() -> Program {
     let node = |first, second| {

@@ -21,6 +21,18 @@ pub enum ThreadBug {
     EarlyRelease,
     /// A thread does not hear that it has one of a semaphore.
     LostPost,
+    /// The wait-for graph lacks the waits for locks.
+    NoEdgeOfLocks,
+    /// It lacks the waits at barriers.
+    NoEdgeOfBarriers,
+    /// It lacks the waits on conditions.
+    NoEdgeOfConditions,
+    /// It lacks the waits for semaphores.
+    NoEdgeOfSemaphores,
+    /// The waits of a node stay in the graph when they are over.
+    StaleEdges,
+    /// Messages that are under way do not count.
+    ForgetTraffic,
 }
 
 /// A property that fails.
@@ -36,8 +48,9 @@ pub enum ThreadFault {
     /// A machine calls a message of a sound node nonsense, or refuses what a thread may do.
     #[variants("no sound message is refused")]
     Refused,
-    /// A deadlock is found where there is none, or where there is one.
-    #[variants("no deadlock is found")]
+    /// A thread that would go on is told that it waits for ever; or any one, of a program in which
+    /// none does.
+    #[variants("no deadlock is found where there is none")]
     Deadlock,
     /// Threads wait and nothing can happen any more.
     #[variants("no state is without a way on")]
@@ -63,7 +76,10 @@ pub enum ThreadSight {
     /// A thread's signal comes beside the word that its wait has begun.
     #[variants("a signal may overtake")]
     SignalOvertakes,
-    /// A probe follows two threads.
-    #[variants("a probe follows two threads")]
+    /// A probe has found that two threads wait.
+    #[variants("a probe finds two waits")]
     Probe,
+    /// A thread is told that it waits for ever.
+    #[variants("a thread is told of a deadlock")]
+    Told,
 }

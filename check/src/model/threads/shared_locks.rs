@@ -99,7 +99,7 @@ impl Step<'_> {
         }
         self.at(at, |node, _| {
             node.threads[thread].takes = false;
-            node.machine.end_wait_for_shared(id(at, thread));
+            node.machine.end_wait(id(at, thread));
         });
         self.has_done(at, thread, 1);
     }

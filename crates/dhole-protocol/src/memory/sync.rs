@@ -31,7 +31,7 @@
 
 mod barriers;
 mod conditions;
-mod deadlocks;
+mod edges;
 mod locks;
 mod message;
 mod shared_locks;
@@ -39,6 +39,7 @@ mod started;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId, SortedMap, WaitCause};
 use dhole_part::{Effect, NodePart, PartEffects};
@@ -50,8 +51,11 @@ use locks::KeyedLock;
 use shared_locks::Shared;
 use started::Started;
 
+use crate::waiting::Waiter;
+
+pub use crate::thread_id::ThreadId;
 pub use locks::MOST_IN_A_ROW;
-pub use message::{HeldBy, ThreadId, ThreadMessage, WaitingThread};
+pub use message::ThreadMessage;
 pub use shared_locks::SharedLocks;
 pub use started::MOST_STARTED;
 
@@ -91,8 +95,12 @@ pub struct ThreadSync {
     /// Counts the waits.
     wait: u64,
     started: Started,
-    /// By the thread that waits: the circle on which a probe has found it once.
-    suspected: SortedMap<ThreadId, Vec<WaitingThread>>,
+    /// The threads that run beside the worker.
+    beside: SortedMap<ThreadId, ()>,
+    /// Other threads of the node that run in the worker's place, or have: its processes.
+    in_place: SortedMap<ThreadId, ()>,
+    /// Where a thread that has waited acquired the locks that it had then.
+    acquired: SortedMap<ThreadId, Vec<(u64, CallSite)>>,
     /// What this node says to itself within a step.
     own: VecDeque<ThreadMessage>,
 }
@@ -103,6 +111,8 @@ struct Wait {
     on: WaitsOn,
     wait: u64,
     site: CallSite,
+    /// It goes on after some time, whatever happens.
+    is_timed: bool,
     result: Option<Result<u64, ThreadRefusal>>,
 }
 
@@ -125,6 +135,10 @@ enum WaitsOn {
     Thread(ThreadId),
     /// It has started the thread, which is to begin.
     Beginning(ThreadId),
+    /// It is to run a thread that is started here.
+    Starts,
+    /// It goes on when the threads beside it have ended that nobody started.
+    Ends,
 }
 
 /// What comes of what a thread wants.
@@ -161,7 +175,7 @@ pub enum ThreadRefusal {
     },
     /// It waits for itself, through others.
     #[error("a deadlock: {}", circle(.0))]
-    Deadlock(Vec<WaitingThread>),
+    Deadlock(Arc<[Waiter]>),
     /// There are too many.
     #[error("more {what} than {most}")]
     Full {
@@ -189,8 +203,8 @@ pub enum ThreadRefusal {
 
 dhole_model::debug_in_words!(ThreadRefusal);
 
-/// A circle of threads in words.
-fn circle(path: &[WaitingThread]) -> String {
+/// Waits that never end, in words.
+fn circle(path: &[Waiter]) -> String {
     let words: Vec<String> = path.iter().map(ToString::to_string).collect();
     words.join("; ")
 }
@@ -253,7 +267,9 @@ impl ThreadSync {
             waits: SortedMap::new(),
             wait: 0,
             started: Started::default(),
-            suspected: SortedMap::new(),
+            beside: SortedMap::new(),
+            in_place: SortedMap::new(),
+            acquired: SortedMap::new(),
             own: VecDeque::new(),
         }
     }
@@ -307,7 +323,9 @@ impl ThreadSync {
                 (WaitCause::Lock, "a condition or a semaphore of threads")
             }
             WaitsOn::Semaphore(_) => (WaitCause::Lock, "a semaphore of threads"),
-            WaitsOn::Thread(_) | WaitsOn::Beginning(_) => (WaitCause::Operation, "a thread"),
+            WaitsOn::Thread(_) | WaitsOn::Beginning(_) | WaitsOn::Starts | WaitsOn::Ends => {
+                (WaitCause::Operation, "a thread")
+            }
         };
         Some((cause, what, wait.site))
     }
@@ -335,6 +353,7 @@ impl ThreadSync {
             on,
             wait,
             site,
+            is_timed: false,
             result,
         };
         self.waits.insert(thread, wait);
@@ -354,7 +373,6 @@ impl ThreadSync {
         result: Result<u64, ThreadRefusal>,
         out: &mut impl PartEffects<Self>,
     ) {
-        self.suspected.remove(&thread);
         if let Some(wait) = self.waits.get_mut(&thread) {
             wait.result = Some(result);
             out.over(thread);
@@ -459,11 +477,8 @@ impl ThreadSync {
             } => self.take_joined(from, (thread, by), (value, ran), out),
             M::Leave => {
                 self.started.has_left = true;
+                self.starts_come(out);
                 out.act(ThreadAct::Started);
-                Ok(())
-            }
-            M::Probe { path } => {
-                self.follow(path, out);
                 Ok(())
             }
         }
@@ -524,16 +539,7 @@ impl ThreadSync {
     pub fn describe(&self) -> Vec<String> {
         let waits = self.waits.iter().filter(|(_, wait)| wait.result.is_none());
         let words = waits.map(|(thread, Wait { on, site, .. })| {
-            let on = match on {
-                WaitsOn::Lock(key) => format!("lock {key:#x}"),
-                WaitsOn::Barrier(key) => format!("barrier {key:#x}"),
-                WaitsOn::Queue { condition, .. } | WaitsOn::Condition { condition, .. } => {
-                    format!("condition {condition:#x}")
-                }
-                WaitsOn::Semaphore(key) => format!("semaphore {key:#x}"),
-                WaitsOn::Thread(thread) => format!("the end of {thread}"),
-                WaitsOn::Beginning(thread) => format!("the beginning of {thread}"),
-            };
+            let on = on.as_edge();
             format!("{thread} waits for {on} at {site}")
         });
         words.collect()

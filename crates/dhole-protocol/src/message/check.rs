@@ -2,6 +2,7 @@
 
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
+use crate::memory::sync::MOST_WAITING;
 use crate::objects::MOST_BEGUN;
 use crate::page_command::{Applied, SentDiff};
 use crate::race::Raced;
@@ -9,7 +10,7 @@ use crate::sync::barrier::{BarrierRound, rounds};
 use crate::sync::collection::Gossip;
 use crate::sync::interval::{MemberNotice, Untold};
 use crate::sync::lock::Waiting;
-use crate::sync::quiescence_probe::QuiescenceProbe;
+use crate::sync::probes::DeadlockProbe;
 use crate::sync::written_pages::WrittenPages;
 use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG, MOST_WANTED, Wanted};
 use crate::{Interval, Message, Waiter, WriteNotices};
@@ -173,24 +174,30 @@ pub(super) fn waiters<'a>(waiters: impl IntoIterator<Item = &'a Waiter>, nodes: 
     check_nodes(waiters.into_iter().map(|waiter| waiter.node), nodes, what)
 }
 
-pub(super) fn quiescence_probe(probe: &QuiescenceProbe, nodes: usize) -> Checked {
-    let rounds = probe.first.iter().chain([&probe.round]);
-    let asker = [probe.asker].into_iter();
-    check_nodes(asker, nodes, "an asker that is not in the cluster")?;
-    let waits = |round: &'_ crate::QuiescenceRound| round.waiters.len() + round.beside.len();
-    if rounds
-        .clone()
-        .any(|round| waits(round) > nodes * (2 + MOST_BEGUN))
-    {
-        return Err("more waits than there may be processes");
+pub(super) fn probe(probe: &DeadlockProbe, nodes: usize) -> Checked {
+    let edges = &probe.edges;
+    let rounds = || edges.first.iter().chain([&edges.round]);
+    let most = nodes * (2 + MOST_BEGUN + MOST_WAITING);
+    if rounds().any(|round| round.waits.len() > most) {
+        return Err("more waits than there may be threads and processes");
     }
-    if probe.made.len() > probe.first.as_ref().map_or(0, waits) {
-        return Err("more objects than are waited for");
+    // In the first round nodes answer about the wait of the thread that asks.
+    let asked = edges.first.as_ref().map_or(1, |first| first.waits.len());
+    let mut places = edges.keepers.iter().map(|keeper| keeper.wait);
+    let places_are_sound = places.all(|place| (place as usize) < asked)
+        && edges.ending.iter().all(|place| (*place as usize) < asked);
+    let are_few = edges.keepers.len() <= asked * nodes && edges.ending.len() <= asked * nodes;
+    if !(places_are_sound && are_few && probe.made.len() <= asked) {
+        return Err("an answer about waits that were not asked about");
     }
-    waiters(
-        rounds.flat_map(|round| round.waiters.iter().chain(&round.beside)),
-        nodes,
-    )
+    if edges.is_over && edges.first.is_none() {
+        return Err("a probe that is over after one round");
+    }
+    let keepers = edges.keepers.iter().map(|keeper| keeper.by.node);
+    let what = "a keeper, or a lost node, that is not in the cluster";
+    check_nodes(keepers.chain(edges.without.iter().copied()), nodes, what)?;
+    let waits = rounds().flat_map(|round| &round.waits);
+    waiters(waits.chain([&edges.asker]), nodes)
 }
 
 pub(crate) fn round(said: &BarrierRound, nodes: usize) -> Checked {

@@ -8,7 +8,7 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use super::Protocol;
 use crate::command::Commands;
 use crate::error::ProtocolError;
-use crate::sync::quiescence_detection::Traffic;
+use crate::sync::traffic::Traffic;
 use crate::{BarrierId, Message, Waiter, WaitingFor, WriteNotices};
 
 impl Protocol {

@@ -216,11 +216,9 @@ impl Barrier {
             };
             return Ok(Arrived::All(barrier, departures(&arrivals), next));
         }
-        let waiters = arrivals.iter().enumerate().map(|(node, arrival)| Waiter {
-            node: NodeId::at(node),
-            waiting_for: WaitingFor::Barrier(arrival.barrier),
-            site: arrival.site,
-            wait: 0,
+        let waiters = arrivals.iter().enumerate().map(|(node, arrival)| {
+            let waiting_for = WaitingFor::Barrier(arrival.barrier);
+            Waiter::of_worker(NodeId::at(node), waiting_for, arrival.site, 0)
         });
         Ok(Arrived::Apart(waiters.collect()))
     }
@@ -345,15 +343,6 @@ impl Barrier {
     pub fn has_arrived(&self, node: NodeId, barrier: BarrierId) -> bool {
         let arrival = self.arrived.get(node.index()).and_then(Option::as_ref);
         arrival.is_some_and(|arrival| arrival.barrier == barrier)
-    }
-
-    /// At the manager: the nodes that have not arrived at `barrier`.
-    pub fn missing_at(&self, barrier: BarrierId) -> impl Iterator<Item = NodeId> {
-        self.arrived
-            .iter()
-            .enumerate()
-            .filter(move |(_, arrival)| arrival.as_ref().is_none_or(|a| a.barrier != barrier))
-            .map(|(node, _)| NodeId::at(node))
     }
 }
 

@@ -279,18 +279,11 @@ impl Collectives {
         Some((CollectiveWait { number, kind, up }, current.site))
     }
 
-    /// The nodes that the worker waits for.
-    pub fn awaited(&self) -> Vec<NodeId> {
-        let Some(current) = &self.current else {
-            return Vec::new();
-        };
-        match current.stage {
-            Stage::AwaitsChildren => {
-                let all = children(self.me, self.nodes);
-                all.filter(|child| !current.heard.contains(child)).collect()
-            }
-            Stage::AwaitsParent => parent(self.me).into_iter().collect(),
-            Stage::Combines | Stage::Shares => Vec::new(),
+    /// Whether the node `waiter` needs what the node `me` gives.
+    pub fn is_needed(&self, me: NodeId, waiter: NodeId, wait: CollectiveWait) -> bool {
+        match wait.up {
+            true => parent(me) == Some(waiter),
+            false => parent(waiter) == Some(me),
         }
     }
 

@@ -2,7 +2,7 @@
 //! the node that asked last before; that node grants it when it has released. Acquiring a lock
 //! that was last held here costs no message.
 
-use dhole_model::{CallSite, NodeId, NodeMap, SortedMap, VectorTime};
+use dhole_model::{CallSite, NodeId, SortedMap, VectorTime};
 use dhole_wire::Wire;
 
 use crate::error::ProtocolError;
@@ -62,8 +62,6 @@ enum State {
 struct Managed {
     /// Who asked last: the end of the queue.
     last: NodeId,
-    /// Whom each node's last request was passed on to: whom it waits for while it waits.
-    before: NodeMap<NodeId>,
 }
 
 /// What an acquire comes to.
@@ -181,13 +179,10 @@ impl Locks {
                 "a request for one lock more than a node manages (2^22)",
             ));
         }
-        let managed = self.managed.get_or_insert_with(lock, || Managed {
-            last: me,
-            before: NodeMap::new(),
-        });
-        let before = std::mem::replace(&mut managed.last, requester);
-        managed.before.insert(requester, before);
-        Ok(before)
+        let managed = self
+            .managed
+            .get_or_insert_with(lock, || Managed { last: me });
+        Ok(std::mem::replace(&mut managed.last, requester))
     }
 
     /// The node that asked last before `requester` gets its request.
@@ -299,15 +294,12 @@ impl Locks {
         Ok(next)
     }
 
-    /// Whether `waiter` is granted the lock when this node releases it.
-    pub fn is_next(&self, lock: LockId, waiter: NodeId) -> bool {
-        let next = self.here.get(&lock).and_then(|local| local.next.as_ref());
-        next.is_some_and(|(next, _)| *next == waiter)
-    }
-
-    /// At the manager: whom `waiter` waits for.
-    pub fn awaited_by(&self, lock: LockId, waiter: NodeId) -> Option<NodeId> {
-        self.managed.get(&lock)?.before.get(&waiter).copied()
+    /// The line where this node acquired a lock that it holds.
+    pub fn held_since(&self, lock: LockId) -> Option<CallSite> {
+        match self.state(lock) {
+            State::Held(site) => Some(site),
+            _ => None,
+        }
     }
 }
 

@@ -1,36 +1,64 @@
-//! Probes that nodes send each other to find that they wait for ever.
+//! The probe that visits all nodes in search of a deadlock, as a message carries it.
 
 use std::sync::Arc;
 
-use dhole_model::NodeId;
+use dhole_model::{CallSite, NodeId, ObjectId};
+use dhole_sync::Probe;
+use dhole_wire::Wire;
 
-use crate::sync::quiescence_probe::QuiescenceProbe;
-use crate::waiting::{Waiter, WaitingFor};
+use crate::waiting::Waiter;
 
-/// A probe on its way along the wait-for graph.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Probe {
-    pub path: Vec<Waiter>,
-    pub confirms: Vec<Waiter>,
+/// A probe of the wait-for graph.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
+pub struct DeadlockProbe {
+    /// The edges that it has found.
+    pub edges: Probe<Waiter>,
+    /// Where objects were made for whose operations nodes wait, as far as the nodes that made them
+    /// were visited in the second round.
+    pub made: Vec<(ObjectId, CallSite)>,
 }
 
-impl Probe {
-    /// The node that must come next for the probe to confirm its cycle.
-    pub fn next_to_confirm(&self) -> Option<NodeId> {
-        let next = self.confirms.get(self.path.len()).or(self.confirms.first());
-        next.map(|waiter| waiter.node)
+impl DeadlockProbe {
+    /// A probe of a thread that has waited for long.
+    pub fn begin(asker: Waiter) -> DeadlockProbe {
+        DeadlockProbe {
+            edges: Probe::begin(asker),
+            made: Vec::new(),
+        }
     }
-}
 
-/// How a step sends probes, and what they have found.
-pub(crate) trait SendProbes {
-    /// Sends a probe to a node: one that the last of its path waits for, or the manager of what
-    /// that one waits for.
-    fn probe(&mut self, to: NodeId, probe: Probe, at_manager_of: Option<WaitingFor>);
+    /// Says where objects were made that threads wait for, those of which `made` knows it.
+    pub fn say_made(&mut self, made: impl Fn(ObjectId) -> Option<CallSite>) {
+        let Some(first) = &self.edges.first else {
+            return;
+        };
+        for wait in &first.waits {
+            let object = wait.waiting_for.object();
+            let known = object.and_then(|object| Some((object, made(object)?)));
+            self.made.extend(known.filter(|it| !self.made.contains(it)));
+        }
+    }
 
-    /// Sends a quiescence probe to a node.
-    fn quiescence_probe(&mut self, to: NodeId, probe: QuiescenceProbe);
+    /// Processes of a node that wait and cannot begin.
+    pub fn finds_unbegun(&mut self, unbegun: Option<Waiter>) {
+        if !self.edges.is_over {
+            self.edges.round.waits.extend(unbegun);
+        }
+    }
 
-    /// Tells a node that these waits never end.
-    fn deadlock(&mut self, to: NodeId, waits: Arc<[Waiter]>);
+    /// The waits that never end, the asker's among them, if its probe has found that.
+    pub fn found(&self) -> Option<Arc<[Waiter]>> {
+        let in_words = |mut wait: Waiter| {
+            for &(object, site) in &self.made {
+                wait.waiting_for = wait.waiting_for.made(object, site);
+            }
+            wait
+        };
+        Some(self.edges.found()?.into_iter().map(in_words).collect())
+    }
+
+    /// The node whose thread asks, where it ends.
+    pub fn asker(&self) -> NodeId {
+        self.edges.asker.node
+    }
 }

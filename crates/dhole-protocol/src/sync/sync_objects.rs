@@ -285,31 +285,24 @@ impl SyncObjects {
         self.held.values().copied()
     }
 
-    /// Whether this node holds the lock.
-    pub fn holds(&self, lock: RwLockId) -> bool {
-        self.held.contains_key(&lock)
+    /// The line where this node acquired a lock that it holds.
+    pub fn held_since(&self, lock: RwLockId) -> Option<CallSite> {
+        self.held.get(&lock).map(|(_, since)| *since)
     }
 
-    /// At the manager: who holds the lock, if `waiter` is known to wait for them. A reader may wait
-    /// for nobody but a message: one that admits it or asks, or its own earlier release.
-    pub fn awaited_by(&self, lock: RwLockId, waiter: NodeId) -> Vec<NodeId> {
+    /// At the manager: whether a node is known to wait for those that hold the lock. A reader may
+    /// wait for nobody but a message: one that admits it or asks, or its own earlier release.
+    pub fn is_kept_from(&self, lock: RwLockId, waiter: NodeId) -> bool {
         let Some(managed) = self.rw_locks.get(&lock) else {
-            return Vec::new();
+            return false;
         };
-        let RwLock {
-            readers, writer, ..
-        } = &managed.state;
         let is_waiter = |request: &Request| request.requester == waiter;
-        let place = managed.queue.iter().position(is_waiter);
-        let mut up_to_waiter = managed
-            .queue
-            .iter()
-            .take(place.map_or(0, |place| place + 1));
+        let Some(place) = managed.queue.iter().position(is_waiter) else {
+            return false;
+        };
+        let mut up_to_waiter = managed.queue.iter().take(place + 1);
         let writes = |request: &Request| matches!(request.sync_object, SyncObject::Write(_));
-        match up_to_waiter.any(writes) || place.is_some() && writer.is_some() {
-            true => readers.iter().copied().chain(*writer).collect(),
-            false => Vec::new(),
-        }
+        up_to_waiter.any(writes) || managed.state.writer.is_some()
     }
 
     /// The manager takes a request, and says who may pass.

@@ -132,8 +132,8 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         }
     });
     with("that nobody has asked for", &|m| {
-        if let Message::QuiescenceProbe(probe) = m {
-            probe.asker = nobody;
+        if let Message::Probe(probe) = m {
+            probe.edges.asker.node = nobody;
         }
     });
     with("at another barrier", &|m| match m {
@@ -230,30 +230,30 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
             m.at.of += 1;
         }
     });
-    with("along no path", &|m| {
-        if let Message::Probe { path, .. } = m {
-            path.clear();
-        }
-    });
-    with("along a path of nobody", &|m| {
-        if let Message::Probe { path, confirms, .. } = m {
-            let all = path.iter_mut().chain(confirms);
-            all.for_each(|waiter| waiter.node = nobody);
-        }
-        if let Message::QuiescenceProbe(probe) = m {
-            let rounds = probe.first.iter_mut().chain([&mut probe.round]);
+    with("of waits of nobody", &|m| {
+        if let Message::Probe(probe) = m {
+            let rounds = probe.edges.first.iter_mut();
             rounds
-                .flat_map(|round| &mut round.waiters)
+                .chain([&mut probe.edges.round])
+                .flat_map(|round| &mut round.waits)
                 .for_each(|waiter| waiter.node = nobody);
         }
     });
+    with("about waits that nobody asked about", &|m| {
+        if let Message::Probe(probe) = m {
+            probe.edges.ending.push(u32::MAX);
+        }
+    });
+    with("after one round", &|m| {
+        if let Message::Probe(probe) = m {
+            (probe.edges.is_over, probe.edges.first) = (true, None);
+        }
+    });
     with("about a lock of which nobody heard", &|m| {
-        if let Message::Probe {
-            at_manager_of: Some(of),
-            ..
-        } = m
-        {
-            **of = WaitingFor::Lock(LockId(99));
+        if let Message::Probe(probe) = m {
+            for wait in &mut probe.edges.round.waits {
+                wait.waiting_for = WaitingFor::Lock(LockId(99));
+            }
         }
     });
     with("in a circle of nobody", &|m| {
@@ -404,7 +404,6 @@ fn the_moments_show_messages_of_every_kind() {
         ThreadCondition,
         ThreadSemaphore,
         ThreadStart,
-        ThreadProbe,
         OperationRequest,
         OperationReply,
         ObjectState,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
-use dhole_protocol::memory::sync::{HeldBy, ThreadId, ThreadMessage, ThreadSync, WaitingThread};
+use dhole_protocol::memory::sync::{ThreadId, ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage};
 use dhole_protocol::{
     AbortReason, Attached, BarrierId, DecodeError, Fetch, Flush, Flushed, FlushedAt, Follow,
@@ -38,7 +38,7 @@ variants! {
     Fetch FetchReply Region Elements FetchElements ElementsReply
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
-    WhereWritten WrittenAt QuiescenceProbe Untold Told Deadlock Abort Gossiped
+    WhereWritten WrittenAt Untold Told Deadlock Abort Gossiped
     Objects Collective After AskIds HandIdsOut
     Coherence Part
 }
@@ -82,12 +82,6 @@ fn memory_messages() -> impl Iterator<Item = Message> {
 fn thread_messages() -> impl Iterator<Item = Message> {
     let thread = ThreadId::new(NodeId(2), NodeId(1), 70_000);
     let (by, key, count) = (ThreadId::new(NodeId(0), NodeId(0), 0), 1 << 40 | 7, 300);
-    let waiting = |waits_for| WaitingThread {
-        thread,
-        waits_for,
-        wait: 9,
-        site: site(7),
-    };
     let all = [
         ThreadMessage::Acquire {
             key,
@@ -158,22 +152,30 @@ fn thread_messages() -> impl Iterator<Item = Message> {
             ran: true,
         },
         ThreadMessage::Leave,
-        ThreadMessage::Probe {
-            path: vec![waiting(HeldBy::Lock(key)), waiting(HeldBy::Thread(by))],
-        },
     ];
     all.into_iter()
         .map(|message| Message::Part(Frame::of::<ThreadSync>(&message)))
 }
 
+#[test]
+fn the_first_byte_of_a_message_says_of_which_part_it_is() {
+    for message in messages() {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let expected = match &message {
+            Message::Part(frame) => Some((frame.part(), frame.bytes())),
+            _ => None,
+        };
+        assert_eq!(Frame::split(&bytes), expected, "{message:?}");
+    }
+}
+
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
 pub fn messages() -> Vec<Message> {
     let mut all: Vec<Message> = moments().into_iter().map(|(_, (.., m))| m).collect();
-    let waiter = |node| Waiter {
-        node: n(node),
-        waiting_for: WaitingFor::Barrier(BarrierId::Program(3)),
-        site: site(7),
-        wait: 2,
+    let waiter = |node| {
+        let waiting_for = WaitingFor::Barrier(BarrierId::Program(3));
+        Waiter::of_worker(n(node), waiting_for, site(7), 2)
     };
     let cycle = [waiter(0), waiter(1)];
     let reasons = [

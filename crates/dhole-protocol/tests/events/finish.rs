@@ -24,7 +24,10 @@ fn a_barrier_that_a_finished_node_will_not_reach_is_told() {
             panic!("told apart")
         };
         assert_eq!(cycle.len(), 3);
-        assert_eq!(cycle[1].to_string(), "node 1 waits at the end of the run");
+        assert_eq!(
+            cycle[1].to_string(),
+            "node 1 has ended, and waits at the end of the run"
+        );
         assert_eq!(
             cycle[2].to_string(),
             "node 2 waits at barrier 0 at program.rs:2:5"

@@ -4,9 +4,8 @@ use crate::collectives::enter;
 use crate::pack::*;
 use dhole_model::{CallSite, MessageKind, Oid, OidRange, PageId, VectorTime};
 use dhole_protocol::{
-    BarrierId, BarrierRound, CollectiveKind, Command, Event, LockId, LogLimits, Message, PageEvent,
-    Protocol, ProtocolError, Races, RegionCommand, SemaphoreId, SyncObject, Waiter, WaitingFor,
-    WorkerIs,
+    BarrierId, BarrierRound, CollectiveKind, Command, Event, LogLimits, Message, PageEvent,
+    Protocol, ProtocolError, Races, RegionCommand, SemaphoreId, SyncObject, WorkerIs,
 };
 
 /// An object that node 1 allocates.
@@ -565,37 +564,6 @@ fn who_has_gone_on_from_rounds_is_not_waited_for_there() {
     pack.run(0, from(1, late));
     pack.run(0, release(0));
     assert!(passed(&mut pack, 1));
-}
-
-/// A node that has said what the last one of a probe's path waits for is not waited for.
-#[test]
-fn a_probe_for_a_round_that_was_told_is_dropped() {
-    let mut pack = rounds(4);
-    pack.run(3, acquire(3));
-    pack.begin(0, arrive());
-    pack.in_flight.clear();
-    // Node 0 has told node 1 its round 0, and node 2 waits for its round 1.
-    for (node, waited_for) in [(1, false), (2, true)] {
-        let waiter = Waiter {
-            node: n(node),
-            waiting_for: WaitingFor::Barrier(BarrierId::Program(0)),
-            site: site(2),
-            wait: 2,
-        };
-        let probe = Message::Probe {
-            path: vec![waiter],
-            confirms: vec![],
-            at_manager_of: None,
-        };
-        pack.begin(0, from(node, probe));
-        assert_eq!(!pack.in_flight.is_empty(), waited_for, "node {node}");
-        pack.in_flight.clear();
-    }
-    assert!(
-        pack.nodes[3]
-            .held_locks()
-            .any(|(lock, _)| lock == LockId(3))
-    );
 }
 
 /// The step by the method that calls effects, for the events that have one.

@@ -108,8 +108,8 @@ fn what_is_on_its_way_is_no_lie() {
     pack.settle();
     assert_eq!(
         pack.sent[&MessageKind::Probe],
-        2,
-        "a question and its answer"
+        2 + 2,
+        "a question and its answer, and a probe that visits the others once"
     );
     assert!(nobody_passed(&pack));
     pack.begin(0, from(2, late));

@@ -68,8 +68,8 @@ fn two_locks_taken_crosswise_are_told_to_both_in_one_round() {
     assert_eq!(
         words,
         [
-            "node 1 waits for lock 0 at program.rs:1:5",
-            "node 0 waits for lock 1 at program.rs:1:5"
+            "node 1 waits for lock 0 at program.rs:1:5, which node 0 acquired at program.rs:1:5",
+            "node 0 waits for lock 1 at program.rs:1:5, which node 1 acquired at program.rs:1:5"
         ]
     );
     assert_eq!(
@@ -271,10 +271,10 @@ fn when_all_wait_and_none_can_be_woken_all_are_told_of_each_wait() {
     assert_eq!(
         words,
         [
-            "node 0 waits at the end of the run",
+            "node 0 has ended, and waits at the end of the run",
             "node 1 waits for a permit of semaphore 1 at program.rs:7:5",
             "node 2 waits on condition 0 of lock 1 at program.rs:8:5",
-            "node 3 waits at the end of the run",
+            "node 3 has ended, and waits at the end of the run",
         ]
     );
 }

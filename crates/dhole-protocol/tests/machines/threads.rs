@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::memory::sync::{
-    HeldBy, MOST_IN_A_ROW, ThreadAttempt, ThreadEffect, ThreadId, ThreadMessage, ThreadRefusal,
-    ThreadSync, WaitingThread,
+    MOST_IN_A_ROW, ThreadAttempt, ThreadEffect, ThreadId, ThreadMessage, ThreadRefusal, ThreadSync,
 };
 use dhole_protocol::part::NodePart as _;
 
@@ -371,7 +370,7 @@ fn forged(numbers: &mut Numbers) -> ThreadMessage {
     let small = numbers.below(3) as u32;
     let own = thread(numbers.below(3) as usize, numbers.below(3) as u32);
     let is = numbers.below(2) == 0;
-    match numbers.below(23) {
+    match numbers.below(22) {
         0 => M::Acquire {
             key,
             number: small,
@@ -448,23 +447,11 @@ fn forged(numbers: &mut Numbers) -> ThreadMessage {
         18 => M::Leave,
         19 => M::NoLock { key, number: small },
         20 => M::NoRoom { thread: own },
-        21 => M::Begun {
+        _ => M::Begun {
             thread: thread(1, small),
             by: own,
             begins: is,
         },
-        _ => {
-            let waiting = |waits_for| WaitingThread {
-                thread: own,
-                waits_for,
-                wait: numbers.below(3),
-                site: site(),
-            };
-            let path = [HeldBy::Lock(key), HeldBy::Thread(own)].map(waiting);
-            M::Probe {
-                path: path.to_vec(),
-            }
-        }
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use dhole::memory;
 use dhole::memory::sync::{self, acquire, barrier, lock, unlock};
-use dhole::memory::threads::ThreadError;
-use dhole::{CallSite, Error, Result, Worker};
+use dhole::memory::threads::{self, ThreadError};
+use dhole::{CallSite, Error, NodeId, Result, Worker};
 
 use crate::domains::DOMAINS;
 use crate::{cluster, config};
@@ -131,6 +131,75 @@ pub fn differ_in_parties(w: &mut Worker<'_>) -> Result<()> {
     }
 }
 
+/// A thread of node 0 has a raw lock and wants that of node 1, which wants an object's lock. The
+/// worker of node 0 has that, and wants the thread's.
+pub fn crosses_threads(w: &mut Worker<'_>) -> Result<()> {
+    let of_objects = w.once(|w| Ok(w.new_lock()))?;
+    if w.node().index() == 1 {
+        told(lock(OTHER, site()))?;
+        w.barrier()?;
+        of_objects.acquire(w)?.release(w)?;
+        return told(unlock(OTHER));
+    }
+    let held = of_objects.acquire(w)?;
+    threads::scope(w, |w, scope| {
+        let thread = scope.spawn(|| {
+            lock(LOCK, site())?;
+            barrier(BARRIER, 2, site())?;
+            barrier(BARRIER, 2, site())?;
+            // If it is told first, the worker gets the lock, and tells what the thread has heard.
+            let waited = lock(OTHER, site());
+            unlock(LOCK)?;
+            waited
+        });
+        barrier(BARRIER, 2, site())?;
+        w.barrier()?;
+        barrier(BARRIER, 2, site())?;
+        told(lock(LOCK, site()))?;
+        told(thread?.join().expect("a thread that does not panic"))
+    })??;
+    held.release(w)?;
+    Ok(())
+}
+
+/// Node 0 waits on a condition, and node 1 for a semaphore.
+pub fn waits_for_both(w: &mut Worker<'_>) -> Result<()> {
+    if w.node().index() == 1 {
+        return told(acquire(SEMAPHORE, site()));
+    }
+    told(lock(LOCK, site()))?;
+    told(sync::wait(CONDITION, LOCK, site()))
+}
+
+/// Two threads of node 0 wait at a barrier of three, and its worker for their ends. Node 1 has
+/// ended.
+pub fn meets_in_a_scope(w: &mut Worker<'_>) -> Result<()> {
+    if w.node().index() == 1 {
+        return Ok(());
+    }
+    let (sender, met) = mpsc::channel();
+    threads::scope(w, |_, scope| {
+        for sender in [sender.clone(), sender] {
+            scope.spawn(move || sender.send(barrier(BARRIER, 3, site())))?;
+        }
+        Ok::<_, ThreadError>(())
+    })??;
+    met.into_iter().try_for_each(|met| told(met).map(|_| ()))
+}
+
+/// Node 0 has a lock and waits for the end of a thread of node 1, which wants it.
+pub fn joins_with_a_lock(w: &mut Worker<'_>) -> Result<()> {
+    if w.node().index() == 1 {
+        let handler = |_, _| lock(LOCK, site()).map(|()| 0).expect("told");
+        return Ok(threads::serve(w, &handler)?);
+    }
+    told(lock(LOCK, site()))?;
+    told(threads::run(w, &|_, _| 0, |_| {
+        threads::join_at(threads::start(NodeId(1), 0, 0)?, site())
+    })?)?;
+    told(unlock(LOCK))
+}
+
 /// A program of two nodes in which nobody comes.
 struct Case {
     name: &'static str,
@@ -190,19 +259,16 @@ macro_rules! cases {
             const CASE: Case = $case;
 
             #[test]
-            #[ignore = "A lighter house, step 4"]
             fn is_told_on_threads() {
                 CASE.is_told_on_threads();
             }
 
             #[test]
-            #[ignore = "A lighter house, step 4"]
             fn is_told_on_processes() {
                 CASE.is_told_on_processes("node");
             }
 
             #[test]
-            #[ignore = "A lighter house, step 4"]
             fn is_told_in_a_domain() {
                 CASE.is_told_on_processes("host");
             }
@@ -252,5 +318,29 @@ cases! {
         program: differ_in_parties,
         words: &["a deadlock", "barrier 0xe5"],
         lines: 1,
+    };
+    a_circle_through_a_lock_of_an_object_and_locks_of_threads = Case {
+        name: "crosses threads",
+        program: crosses_threads,
+        words: &["a deadlock", "lock 0xa1", "lock 0xb2", "lock 0", "which node 0 acquired"],
+        lines: 3,
+    };
+    a_condition_and_a_semaphore = Case {
+        name: "waits for both",
+        program: waits_for_both,
+        words: &["a deadlock", "condition 0xc3", "semaphore 0xd4"],
+        lines: 2,
+    };
+    a_barrier_of_threads_and_the_scope_that_waits_for_them = Case {
+        name: "meets in a scope",
+        program: meets_in_a_scope,
+        words: &["a deadlock", "barrier 0xe5", "the ends of its threads", "has ended"],
+        lines: 2,
+    };
+    a_lock_and_the_end_of_a_thread_that_wants_it = Case {
+        name: "joins with a lock",
+        program: joins_with_a_lock,
+        words: &["a deadlock", "lock 0xa1", "the end of thread 1 of node 0 on node 1"],
+        lines: 3,
     };
 }

@@ -13,7 +13,7 @@ use dhole_node::{
     NodeParts, PartsLink, PartsMaker, PartsOutbox, PartsPlace, PartsStep, PartsWaitError,
     PartsWaiter, Settings,
 };
-use dhole_protocol::ProtocolError;
+use dhole_protocol::{DeadlockProbe, ProtocolError, Waiter};
 
 use super::super::{Platform, Result, Waits, Worker, is_said, said};
 use super::{
@@ -80,6 +80,14 @@ impl NodeParts for Asleep {
         out: &mut PartsOutbox<'_>,
     ) -> Option<std::result::Result<(), ProtocolError>> {
         self.0.deliver(from, part, message, payload, out)
+    }
+
+    fn answers(&self, probe: &mut DeadlockProbe) {
+        self.0.answers(probe);
+    }
+
+    fn told(&self, wait: &Waiter, waits: Arc<[Waiter]>, out: &mut PartsOutbox<'_>) {
+        self.0.told(wait, waits, out);
     }
 
     fn before_release(&self) {

@@ -193,6 +193,12 @@ impl ThreadSync {
         })
     }
 
+    /// Whether a thread wants a lock only if no other one has it.
+    pub(super) fn only_tries(&self, thread: ThreadId, key: u64) -> bool {
+        let lock = self.locks.get(&key);
+        lock.is_some_and(|lock| lock.waiting.contains(&(thread, true)))
+    }
+
     /// A thread does not wait for a lock any more.
     pub(super) fn forget(&mut self, thread: ThreadId, key: u64) {
         if let Some(lock) = self.locks.get_mut(&key) {

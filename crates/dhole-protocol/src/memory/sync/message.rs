@@ -1,88 +1,10 @@
 //! What nodes say to each other about threads, and what these wait for.
 
-use std::fmt;
-
-use dhole_model::{CallSite, MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId};
 use dhole_part::PartMessage;
 use dhole_wire::Wire;
 
-/// A thread of a node. Its number 0 is the program itself.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct ThreadId(pub u64);
-
-impl ThreadId {
-    /// A thread of `node` that another one numbers.
-    pub fn new(node: NodeId, starter: NodeId, number: u32) -> ThreadId {
-        let (node, starter) = (u64::from(node.0), u64::from(starter.0));
-        ThreadId(node << 48 | starter << 32 | u64::from(number))
-    }
-
-    /// The node on which it runs.
-    pub fn node(self) -> NodeId {
-        NodeId((self.0 >> 48) as u16)
-    }
-
-    /// The node that has started it.
-    pub fn starter(self) -> NodeId {
-        NodeId((self.0 >> 32) as u16)
-    }
-
-    /// The starter's number of it.
-    pub fn number(self) -> u32 {
-        self.0 as u32
-    }
-}
-
-impl fmt::Display for ThreadId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number() {
-            0 => write!(f, "the program of {}", self.node()),
-            number => write!(
-                f,
-                "thread {number} of {} on {}",
-                self.starter(),
-                self.node()
-            ),
-        }
-    }
-}
-
-/// What a thread waits for that another thread has.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub enum HeldBy {
-    /// A lock, which a thread holds.
-    Lock(u64),
-    /// The end of a thread.
-    Thread(ThreadId),
-}
-
-/// A thread that waits for another one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct WaitingThread {
-    /// The thread.
-    pub thread: ThreadId,
-    /// For what.
-    pub waits_for: HeldBy,
-    /// Which of its node's waits this is.
-    pub wait: u64,
-    /// Where in the program.
-    pub site: CallSite,
-}
-
-impl fmt::Display for WaitingThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WaitingThread {
-            thread,
-            waits_for,
-            site,
-            ..
-        } = self;
-        match waits_for {
-            HeldBy::Lock(key) => write!(f, "{thread} waits for lock {key:#x} at {site}"),
-            HeldBy::Thread(of) => write!(f, "{thread} waits for the end of {of} at {site}"),
-        }
-    }
-}
+use crate::thread_id::ThreadId;
 
 /// A message about threads of nodes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
@@ -247,11 +169,6 @@ pub enum ThreadMessage {
     },
     /// The program that starts threads has come to its end.
     Leave,
-    /// Follows the threads that wait for each other, from the first one on.
-    Probe {
-        /// Each waits for something that the next one has.
-        path: Vec<WaitingThread>,
-    },
     /// A thread has begun, or has not, whose start another one awaits.
     Begun {
         /// The one that was started.
@@ -262,9 +179,6 @@ pub enum ThreadMessage {
         begins: bool,
     },
 }
-
-/// Most threads on the path of a probe.
-pub(super) const MOST_PATH: usize = 64;
 
 impl PartMessage for ThreadMessage {
     fn kind(&self) -> MessageKind {
@@ -287,7 +201,6 @@ impl PartMessage for ThreadMessage {
             M::Start { .. } | M::Begun { .. } | M::Join { .. } | M::Joined { .. } | M::Leave => {
                 MessageKind::ThreadStart
             }
-            M::Probe { .. } => MessageKind::ThreadProbe,
         }
     }
 }
@@ -311,14 +224,6 @@ impl ThreadMessage {
             | M::Begun { thread, by, .. }
             | M::Join { thread, by }
             | M::Joined { thread, by, .. } => is_thread(thread) && is_thread(by),
-            M::Probe { path } => {
-                let held = |waits_for: &HeldBy| match waits_for {
-                    HeldBy::Lock(_) => true,
-                    HeldBy::Thread(thread) => is_thread(thread),
-                };
-                let sound = |it: &WaitingThread| is_thread(&it.thread) && held(&it.waits_for);
-                (1..=MOST_PATH).contains(&path.len()) && path.iter().all(sound)
-            }
             _ => true,
         };
         match is_right {

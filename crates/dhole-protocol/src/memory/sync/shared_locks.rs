@@ -68,9 +68,8 @@ impl ThreadSync {
         self.begin(thread, WaitsOn::Lock(key), site)
     }
 
-    /// A thread waits for its shared lock no more; the refusal that it got meanwhile.
-    pub fn end_wait_for_shared(&mut self, thread: ThreadId) -> Option<ThreadRefusal> {
-        self.suspected.remove(&thread);
+    /// A thread waits no more; the refusal that it got meanwhile.
+    pub fn end_wait(&mut self, thread: ThreadId) -> Option<ThreadRefusal> {
         let wait = self.waits.remove(&thread)?;
         wait.result?.err()
     }

@@ -164,6 +164,11 @@ impl ThreadSync {
         }
     }
 
+    /// Whether a thread was started on this node.
+    pub(super) fn was_started(&self, thread: ThreadId) -> bool {
+        self.started.all.contains_key(&thread)
+    }
+
     /// No thread waits for the end of a thread of this node from here on, unless one does.
     ///
     /// # Errors

@@ -291,21 +291,6 @@ impl Barrier {
         self.rounds.part.is_some_and(|part| part.waits)
     }
 
-    /// The node for whose word this node waits in its round.
-    pub fn awaited_in_rounds(&self) -> Option<NodeId> {
-        let part = self.rounds.part.filter(|part| part.waits)?;
-        Some(self.rounds.from(part.told.checked_sub(1)?))
-    }
-
-    /// Whether this node has said at this barrier what another one waits for in a round.
-    pub fn has_told(&self, node: NodeId, barrier: BarrierId) -> bool {
-        let Some(part) = self.rounds.part else {
-            return false;
-        };
-        let mut told = (0..part.told).map(|round| self.rounds.to(round));
-        barrier.number() == self.passed && told.any(|to| to == node)
-    }
-
     /// Whether another node may say this, and where in the program that node is.
     pub fn check_round(
         &self,

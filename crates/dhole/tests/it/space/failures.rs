@@ -47,7 +47,8 @@ fn locks_taken_crosswise_are_a_deadlock_on_both_nodes() {
             let text = error.to_string();
             let both = text.contains("node 0 waits for lock 1 at")
                 && text.contains("node 1 waits for lock 0 at")
-                && text.matches("failures.rs:").count() == 2;
+                && text.matches("acquired at").count() == 2
+                && text.matches("failures.rs:").count() == 4;
             assert!(both, "{text}");
         }
     }
@@ -88,7 +89,7 @@ fn a_barrier_that_not_all_will_reach_is_a_deadlock() {
         let text = error.to_string();
         assert!(text.contains("node 0 waits at barrier 0 at"), "{text}");
         assert!(
-            text.contains("node 2 waits at the end of the run"),
+            text.contains("node 2 has ended, and waits at the end of the run"),
             "{text}"
         );
     }
