@@ -146,7 +146,7 @@ pub(crate) mod entry {
     pub const RUN: u64 = 24;
     /// Exchanges signals with other nodes until the program is over.
     pub const EXCHANGE: u64 = 25;
-    /// Looks whether another node takes a signal that is pending.
+    /// Looks whether another node takes a signal that is pending, and says what this node takes.
     pub const LOOK: u64 = 26;
     /// Takes a signal. Which one stands above the entry.
     pub const SIGNAL: u64 = 27;

@@ -6,7 +6,8 @@
 //! about signals on. It sleeps until the system queues a signal, or a thread of the node has
 //! changed what it takes. Nodes know of each other by a table in shared memory, which they change
 //! and read under a lock: a node whose threads begin to take a signal finds there that one is
-//! pending elsewhere, and a node where one is pending finds who takes it.
+//! pending elsewhere, and a node where one is pending finds who takes it. It asks that node whether
+//! the thread still does before it forwards what is pending.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -106,6 +107,8 @@ pub(crate) fn serve(whole: u64, argument: u64) -> Option<u64> {
         entry::LOOK => {
             LOOKS_AGAIN.store(true, Ordering::SeqCst);
             wake_exchange();
+            // Until the thread has taken what is pending, it may have gone on to something else.
+            return Some(taken() & !all_pending());
         }
         entry::SIGNAL => take(Forwarded {
             signal: (whole >> 32 & 0xff) as c_int,
@@ -278,26 +281,34 @@ fn takes(thread: &Running) -> u64 {
     open | thread.awaited.load(Ordering::SeqCst)
 }
 
-/// Signals that are pending at this process, and which none of its threads takes.
-fn pending(taken: u64) -> u64 {
+/// Signals that threads of this node take of those that other nodes may forward to them.
+fn taken() -> u64 {
+    let threads = running::all();
+    threads.values().fold(0, |all, thread| all | takes(thread))
+}
+
+/// Signals that are pending at this process.
+fn all_pending() -> u64 {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: zeros are such a set, which the call fills in.
-    let all = unsafe {
+    unsafe {
         libc::sigpending(set.as_mut_ptr());
         word_of(&set.assume_init())
-    };
+    }
+}
+
+/// Signals that are pending at this process, and which none of its threads takes.
+fn pending(taken: u64) -> u64 {
     // What ends a process is its threads' that have it open.
     let open = running::all().values().fold(0, |open, thread| {
         open | !thread.blocked.load(Ordering::SeqCst)
     });
-    all & !taken & !open & !bits(&STAYS)
+    all_pending() & !taken & !open & !bits(&STAYS)
 }
 
 /// Says what this node takes and has, and forwards what others take. Whether it did.
 fn exchange(said: &mut Option<(u64, u64)>) -> bool {
-    let taken = running::all()
-        .values()
-        .fold(0, |all, thread| all | takes(thread));
+    let taken = taken();
     let says = (taken, pending(taken));
     if !LOOKS_AGAIN.swap(false, Ordering::SeqCst) && *said == Some(says) {
         return false;
@@ -328,30 +339,46 @@ fn exchange(said: &mut Option<(u64, u64)>) -> bool {
     // What is forwarded may be pending again at once: then it is to be forwarded again.
     *said = forwarded.is_empty().then_some(says);
     for node in told {
-        let _ended = threads::start(NodeId::at(node), entry::LOOK, 0).and_then(threads::join);
+        takes_now(node);
     }
-    forwarded
-        .iter()
-        .for_each(|(node, signals)| forward(*node, *signals));
-    !forwarded.is_empty()
+    let mut has_forwarded = false;
+    for (node, signals) in forwarded {
+        has_forwarded |= forward(node, signals);
+    }
+    has_forwarded
 }
 
-/// Forwards all of these signals that are pending at this process.
-fn forward(node: usize, signals: u64) {
-    let set = set_of(signals);
+/// Has a node look again, and say what its threads take now: nothing where the run is over.
+fn takes_now(node: usize) -> u64 {
+    let asked = threads::start(NodeId::at(node), entry::LOOK, 0);
+    asked.and_then(threads::join).unwrap_or(0)
+}
+
+/// Forwards those of these signals that are pending at this process, one by one, as long as threads
+/// of the node take them. Whether it forwarded any.
+fn forward(node: usize, signals: u64) -> bool {
     let at_once = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
+    let mut has_forwarded = false;
     loop {
+        // A thread that took them may have ended since its node said so, and a thread of this node
+        // may take them next. A signal that comes back comes behind those that were raised later.
+        let taken = signals & takes_now(node);
+        if taken == 0 {
+            return has_forwarded;
+        }
+        let set = set_of(taken);
         let mut info = MaybeUninit::<siginfo_t>::zeroed();
         // SAFETY: zeros are such a structure, which the call fills in.
         let info = unsafe {
             if libc::sigtimedwait(&raw const set, info.as_mut_ptr(), &raw const at_once) < 0 {
-                return;
+                return has_forwarded;
             }
             info.assume_init()
         };
         Forwarded::of(&info).send(node);
+        has_forwarded = true;
     }
 }
