@@ -1,5 +1,7 @@
 //! Each cause of waits that a report knows has a lost wake-up, which is found.
 
+use std::process::Command;
+
 use conformance::ports::shm;
 use conformance::{OverPorts, Platform, Simulated};
 use dhole::MessageKind::{
@@ -33,10 +35,38 @@ fn waits_for(
     is_found_on(Some(node), platform, kind, waits)
 }
 
+/// Set in a process that runs one test alone.
+const ALONE: &str = "DHOLE_TEST_ALONE";
+
 #[test]
 fn every_cause_of_waits_has_a_lost_wake_up_that_is_found() {
     for cause in WaitCause::ALL {
         is_found_for(cause);
+    }
+}
+
+/// What the test of this name prints in a process of its own.
+fn alone(test: &str) -> String {
+    let mut alone = Command::new(std::env::current_exe().expect("this program"));
+    alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1");
+    let output = alone.output().expect("a process");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let passed = output.status.success() && said.contains(" 1 passed;");
+    assert!(passed, "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+/// While nodes that are processes agree on the ids of a run, no other run of their process may take
+/// ids. So this is a program of its own, which the test of all causes runs.
+#[test]
+fn a_wait_for_ids_has_a_lost_wake_up_that_is_found() {
+    if std::env::var_os(ALONE).is_some() {
+        let over_shm = OverPorts {
+            name: "shm",
+            make: shm,
+        };
+        let over_shm = (over_shm, IdsReply);
+        waits_for(WaitCause::Ids, over_shm, NodeId(1), asks_for_ids);
     }
 }
 
@@ -116,7 +146,7 @@ fn is_found_for(cause: WaitCause) -> String {
             }
             Ok(w.barrier()?)
         }),
-        WaitCause::Ids => waits_for(cause, (over_shm(), IdsReply), one, asks_for_ids),
+        WaitCause::Ids => alone("by_time::causes::a_wait_for_ids_has_a_lost_wake_up_that_is_found"),
     }
 }
 
@@ -131,13 +161,6 @@ fn asks_for_ids(w: &mut Worker<'_>) -> dhole::Result<()> {
         w.alloc_range(IDS, |_| 0_u64);
     }
     Ok(permits.release(w)?)
-}
-
-fn over_shm() -> OverPorts {
-    OverPorts {
-        name: "shm",
-        make: shm,
-    }
 }
 
 /// A door on node 0.
