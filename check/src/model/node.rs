@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dhole_model::{CallSite, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
-    Along, BarrierId, Command, Commands, DiffId, Event, Follow, Freed, Message, Protocol,
+    Along, BarrierId, Behind, Command, Commands, DiffId, Event, Follow, Freed, Message, Protocol,
     ProtocolError, RegionCommand, Sent, SentList, Unit, WorkerIs,
 };
 
@@ -389,28 +389,24 @@ impl Node {
             Command::InstallAlong(sent) => {
                 self.carry_out_on(RegionCommand::Install(sent), payload, around)?;
             }
-            Command::SendBytes { to, message, units } => {
-                let of_unit = |unit: &Unit| elements::of_unit(*unit, around.program);
-                let values = units.iter().flat_map(of_unit);
-                let values = values.map(|place| self.heap.gather(place, at));
-                let values = values.collect::<Result<_, _>>()?;
-                self.send(to, message, values, false, around);
-            }
-            Command::SendChanges { to, message, units } => {
-                let mut values = Vec::new();
+            Command::SendUnits {
+                to,
+                mut message,
+                units,
+                what,
+            } => {
+                let (mut values, mut sizes) = (Vec::new(), Vec::new());
                 for unit in units {
-                    for place in elements::of_unit(unit, around.program) {
-                        // Elements have no pre-images: those that are writable are written.
-                        values.push(match unit {
-                            Unit::Object(_) => self.heap.diff(place, at)?,
-                            Unit::Block(_) if self.heap.is_writable(place) => {
-                                self.heap.gather(place, at)?
-                            }
-                            Unit::Block(_) => WriteId::UNCHANGED,
-                        });
+                    let places = elements::of_unit(unit, around.program);
+                    sizes.push(places.len() as u64);
+                    for place in places {
+                        values.push(self.gather(place, unit, what)?);
                     }
                 }
-                self.send(to, message, values, false, around);
+                message.set_sizes(&sizes);
+                for to in to {
+                    self.send(to, message.clone(), values.clone(), false, around);
+                }
             }
             Command::DeliverAgain { from, message } => {
                 self.again.push((from, message, payload.collect()));
@@ -444,6 +440,19 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// What of a place goes behind a message.
+    fn gather(&self, place: usize, of: Unit, what: Behind) -> Result<WriteId, Fault> {
+        let at = self.presence();
+        match (what, of) {
+            (Behind::Changes, Unit::Object(_)) => self.heap.diff(place, at),
+            // Elements have no pre-images: those that are writable are written.
+            (Behind::Changes, Unit::Block(_)) if !self.heap.is_writable(place) => {
+                Ok(WriteId::UNCHANGED)
+            }
+            _ => self.heap.gather(place, at),
+        }
     }
 
     /// Adds to a reply what its objects own, and what is followed from them.

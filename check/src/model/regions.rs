@@ -265,7 +265,7 @@ impl Node {
                 }
                 region.publish(self, program);
             }
-            RegionCommand::MergeNext(region) => {
+            RegionCommand::MergeNext { region, .. } => {
                 for place in region.places(program) {
                     let value = payload.next().ok_or(Fault::Heap)?;
                     self.heap.merge(place, value, at)?;

@@ -77,8 +77,11 @@ impl State {
             RegionCommand::Skip(sent) => {
                 State::next_elements(sent.region, step.from, step)?;
             }
-            RegionCommand::MergeNext(block) => {
-                let changes = State::next_counted(step)?;
+            RegionCommand::MergeNext {
+                region: block,
+                bytes,
+            } => {
+                let changes = State::next_bytes(step, step.from, bytes)?;
                 if !step.heap.is_array_freed(block.array) {
                     merge_block(block, changes, step)?;
                 }

@@ -75,8 +75,8 @@ impl Counting {
             self.all.write_notice_bytes += (self.sizes.notices)(message);
         }
         let bytes = (self.sizes.frame)(message) + payload_bytes as u64;
-        if let Message::Coherence { member, .. } = message {
-            let of_member = &mut self.by_member[usize::from(u8::from(*member))];
+        if let Message::Coherence(of) = message {
+            let of_member = &mut self.by_member[usize::from(u8::from(of.member))];
             of_member.messages += 1;
             of_member.bytes += bytes;
         }

@@ -1,7 +1,8 @@
-//! Commands of the protocols that the program brings.
+//! Units behind messages, and messages that are taken again.
 
 use dhole_model::NodeId;
-use dhole_protocol::{Command, Event, Message, ProtocolError, Unit};
+use dhole_protocol::{Behind, Event, Message, ProtocolError, Unit};
+use smallvec::SmallVec;
 
 use crate::blocks;
 use crate::node::State;
@@ -9,73 +10,54 @@ use crate::region_commands::Stored;
 use crate::step::Step;
 
 impl State {
-    /// Carries out a command that members alone give.
-    pub(crate) fn carry_out_for_member(
+    /// Gathers units and sends them behind a message.
+    pub(crate) fn send_units(
         &mut self,
-        command: Command,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        match command {
-            Command::SendBytes { to, message, units } => {
-                self.send_bytes_of(to, message, &units, step)
-            }
-            Command::SendChanges { to, message, units } => {
-                self.send_changes_of(to, message, &units, step)
-            }
-            Command::DeliverAgain { from, message } => {
-                self.keep_message(from, message, step);
-                Ok(())
-            }
-            other => self.carry_out(other, step),
-        }
-    }
-
-    /// Gathers the bytes of units and sends them behind a message.
-    fn send_bytes_of(
-        &mut self,
-        to: NodeId,
-        message: Message,
+        (to, mut message): (&[NodeId], Message),
         units: &[Unit],
+        what: Behind,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let mut payload = step.pool.take();
+        let mut sizes = SmallVec::<[u64; 1]>::new();
         for unit in units {
-            match *unit {
-                Unit::Object(oid) => oid.gather(step.heap, payload.buffer())?,
-                Unit::Block(block) => block.gather(step.heap, payload.buffer())?,
-            };
-        }
-        self.send(to, message, payload, step.out);
-        Ok(())
-    }
-
-    /// Gathers what the worker has changed in units and sends it behind a message.
-    fn send_changes_of(
-        &mut self,
-        to: NodeId,
-        message: Message,
-        units: &[Unit],
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let (mut payload, mut diff) = (step.pool.take(), step.pool.take());
-        for unit in units {
-            diff.buffer().clear();
-            match *unit {
-                Unit::Object(oid) => oid.gather_written(step.heap, diff.buffer())?,
-                Unit::Block(block) => blocks::gather_changes(block, &mut diff, step)?,
+            let before = payload.len();
+            match (*unit, what) {
+                (Unit::Object(oid), Behind::Changes) => {
+                    oid.gather_written(step.heap, payload.buffer())?
+                }
+                (Unit::Object(oid), _) => oid.gather(step.heap, payload.buffer())?,
+                (Unit::Block(block), Behind::Changes) => {
+                    blocks::gather_changes(block, &mut payload, step)?
+                }
+                (Unit::Block(block), _) => block.gather(step.heap, payload.buffer())?,
             }
-            payload.extend(&(diff.len() as u64).to_le_bytes());
-            payload.extend(&diff);
+            sizes.push((payload.len() - before) as u64);
         }
-        self.counting.all.diffs += units.len() as u64;
-        self.counting.all.diff_bytes += payload.len() as u64;
-        step.pool.give_back(diff);
-        self.send(to, message, payload, step.out);
+        message.set_sizes(&sizes);
+        let (all, units) = (&mut self.counting.all, units.len() as u64);
+        match what {
+            Behind::Bytes => {}
+            Behind::Pushed => all.pushes += units * to.len() as u64,
+            Behind::Changes => {
+                all.diffs += units;
+                all.diff_bytes += payload.len() as u64;
+            }
+        }
+        let Some((last, others)) = to.split_last() else {
+            return Ok(());
+        };
+        for other in others {
+            let mut copy = step.pool.take();
+            copy.extend(&payload);
+            self.send(*other, message.clone(), copy, step.out);
+        }
+        self.send(*last, message, payload, step.out);
         Ok(())
     }
 
     /// Keeps a message that is being delivered, with its payload.
-    fn keep_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
+    pub(crate) fn keep_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
         let mut payload = step.pool.take();
         payload.extend(step.payload);
         self.counting.all.deferred_requests += 1;

@@ -728,9 +728,13 @@ impl State {
                 must(made, "a writer is in a call with `&mut w`");
             }
             Command::IntervalEnded => counting.all.intervals += 1,
-            Command::SendBytes { .. }
-            | Command::SendChanges { .. }
-            | Command::DeliverAgain { .. } => self.carry_out_for_member(command, step)?,
+            Command::SendUnits {
+                to,
+                message,
+                units,
+                what,
+            } => self.send_units((&to, message), &units, what, step)?,
+            Command::DeliverAgain { from, message } => self.keep_message(from, message, step),
             Command::Fail(cause) => return Err(*cause),
             Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,
             Command::TakeIds(handed) => State::take_ids(handed, step)?,

@@ -129,8 +129,8 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
-            RegionCommand::MergeNext(oid) => {
-                let diff = State::next_counted(step)?;
+            RegionCommand::MergeNext { region: oid, bytes } => {
+                let diff = State::next_bytes(step, step.from, bytes)?;
                 if !step.heap.is_freed(oid) {
                     let merged = step.heap.merge(oid, diff);
                     merged.map_err(|refused| not_stored(oid, &refused))?;

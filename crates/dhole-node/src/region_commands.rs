@@ -124,12 +124,6 @@ impl State {
         step.payload = rest;
         Ok(next)
     }
-
-    /// The next bytes, behind a number that says how many.
-    pub(crate) fn next_counted<'a>(step: &mut Step<'a, '_>) -> Result<&'a [u8], ProtocolError> {
-        let bytes = number(State::next_bytes(step, step.from, NUMBER)?);
-        State::next_bytes(step, step.from, bytes)
-    }
 }
 
 /// Bytes of a number before what it counts.

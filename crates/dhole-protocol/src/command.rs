@@ -260,6 +260,19 @@ pub struct Along {
     pub make_clean: bool,
 }
 
+/// What of units goes behind a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Behind {
+    /// Their bytes, for a node that has asked.
+    Bytes,
+    /// Their bytes, for nodes that have not asked.
+    Pushed,
+    /// What the worker has changed in them. Of an object these are the differences against its
+    /// pre-image. Of a block they are its writable elements: of each range of them the first and
+    /// the number, eight bytes each, and the elements' bytes.
+    Changes,
+}
+
 /// Something that the node is to do. Commands name bytes and never carry them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
@@ -302,26 +315,17 @@ pub enum Command {
     Pages(PageCommand),
     /// An interval that wrote something has ended.
     IntervalEnded,
-    /// Gather the bytes of units and send them behind the message of a member.
-    SendBytes {
-        /// The receiver.
-        to: NodeId,
-        /// The message.
+    /// Gather units and send them behind a message. The message gets their
+    /// [sizes](Message::set_sizes).
+    SendUnits {
+        /// The receivers.
+        to: SmallVec<[NodeId; 1]>,
+        /// The message, without the sizes.
         message: Message,
         /// The units.
         units: SmallVec<[Unit; 1]>,
-    },
-    /// Send what the worker has changed in units behind the message of a member: of each unit the
-    /// number of bytes, eight of them, and the changes. Of an object these are the differences
-    /// against its pre-image. Of a block they are its writable elements: of each range of them the
-    /// first and the number, eight bytes each, and the elements' bytes.
-    SendChanges {
-        /// The receiver.
-        to: NodeId,
-        /// The message.
-        message: Message,
-        /// The units.
-        units: SmallVec<[Unit; 1]>,
+        /// What of them.
+        what: Behind,
     },
     /// Keep a message of a member with its payload, and take it again at the worker's next call,
     /// by [`Event::DeliverAgain`].

@@ -83,12 +83,14 @@ pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
-pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
+pub use command::{Along, Behind, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
 pub use frame::Frame;
 pub use handed_out::HandedOut;
-pub use message::{AbortReason, DecodeError, Message, PayloadOf, RegionKind, RegionMessage, Short};
+pub use message::{
+    AbortReason, DecodeError, MemberMessage, Message, PayloadOf, RegionKind, RegionMessage, Short,
+};
 pub use node_set::NodeSet;
 pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, WantedDiffs};
 pub use protocol::Protocol;

@@ -30,12 +30,14 @@ mod codec;
 mod payload;
 mod region;
 mod short;
+mod sizes;
 
 use carrier::Carried;
 pub use codec::DecodeError;
 pub use payload::PayloadOf;
 pub use region::{RegionKind, RegionMessage};
 pub use short::Short;
+use sizes::Sizes;
 
 /// First bytes of messages that nodes take where they lie. Those of the others follow.
 const FETCH: u8 = 0;
@@ -55,6 +57,18 @@ pub enum AbortReason {
     Deadlocked(Arc<[Waiter]>),
     /// That node is lost to the others, in this way.
     Lost(Arc<str>),
+}
+
+/// A message of a member, which is a protocol that a program or dhole brings.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
+pub struct MemberMessage {
+    /// The protocol.
+    pub member: MemberId,
+    /// The message, in the protocol's own form.
+    pub body: Vec<u8>,
+    /// How many bytes the payload has of each unit, in their order.
+    #[wire(with = Sizes)]
+    pub sizes: SmallVec<[u64; 1]>,
 }
 
 /// A message between the protocols of two nodes.
@@ -441,14 +455,12 @@ pub enum Message {
         check = it.news.check(nodes),
     )]
     Collective(Box<CollectiveMessage>),
-    /// What a protocol that the program brings says; the bytes of objects may be the payload.
-    #[message(kind = MessageKind::Coherence, ends_a_wait, payload = PayloadOf::Value)]
-    Coherence {
-        /// The protocol.
-        member: MemberId,
-        /// The message, in the protocol's own form.
-        body: Vec<u8>,
-    },
+    /// What a member says. The bytes of units, or changes of them, are the payload.
+    #[message(
+        kind = MessageKind::Coherence, ends_a_wait,
+        payload = Message::parts(it.sizes.iter().copied()),
+    )]
+    Coherence(MemberMessage),
     /// Of a part of the node that is not the protocol's. Bytes that the part names may be the
     /// payload.
     #[wire(tag = ..2)]
@@ -459,6 +471,13 @@ pub enum Message {
 impl Message {
     /// Bytes of a frame before its message: its kind, the run, and lengths.
     pub const HEADER_BYTES: u64 = 16;
+
+    /// Says how many bytes its payload has of each unit.
+    pub fn set_sizes(&mut self, sizes: &[u64]) {
+        if let Message::Coherence(it) = self {
+            it.sizes = sizes.into();
+        }
+    }
 
     /// Bytes of the message's frame, without a payload.
     pub fn frame_bytes(&self) -> u64 {

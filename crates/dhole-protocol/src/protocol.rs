@@ -703,9 +703,8 @@ impl Protocol {
                 let what = "a message about objects or memory to a node that has none";
                 Err(ProtocolError::BadMessage { from, what })
             }
-            Message::Coherence { member, body } => {
-                self.coherence
-                    .member_message(from, (member, body), worker, out)
+            Message::Coherence(message) => {
+                self.coherence.member_message(from, message, worker, out)
             }
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {

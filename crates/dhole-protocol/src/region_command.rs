@@ -86,7 +86,12 @@ pub enum RegionCommand<R> {
     MakeClean(R),
     /// Take the next changes out of the payload, and change the region by them: the differences of
     /// an object, or what the worker of another node has written of a block.
-    MergeNext(R),
+    MergeNext {
+        /// The region.
+        region: R,
+        /// How many bytes the changes are.
+        bytes: u64,
+    },
     /// Forget objects, or an array, which were freed.
     Free(OidRange),
 }

@@ -249,7 +249,7 @@ pub fn message_bytes(message: &Message) -> u64 {
         Message::WhereWritten { raced: it, .. } => raced(*it) + LAMPORT,
         Message::WrittenAt { raced: it, .. } => raced(*it) + LAMPORT + SITE,
         Message::Deadlock { cycle } => waiters(cycle),
-        Message::Coherence { body, .. } => 1 + COUNT + body.len() as u64,
+        Message::Coherence(it) => 1 + COUNT + it.body.len() as u64 + LENGTH * it.sizes.len() as u64,
         // Millipage's header is the whole message (MultiView, section 3.3).
         // No paper says how long messages about threads are; they are of Millipage's kind.
         Message::Part(_) => return 32,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, PAGE_BYTES};
 use dhole_model::{Elements, Oid, PageId, VectorTime, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
+use dhole_protocol::built_in::Directory;
 use dhole_protocol::{
-    BarrierId, DiffId, FetchReply, Flush, Flushed, Gossip, Message, NodeSet, Pushed, RegionMessage,
-    Sent, SentDiff, WriteNotices,
+    BarrierId, CoherenceProtocol, DiffId, FetchReply, Flush, Flushed, Gossip, MemberMessage,
+    Message, NodeSet, Pushed, RegionMessage, Sent, SentDiff, WriteNotices,
 };
 
 use super::*;
@@ -119,6 +120,14 @@ fn messages(object: Oid, elements: Elements) -> Vec<(Message, u64)> {
                 at,
             })),
             12,
+        ),
+        (
+            Message::Coherence(MemberMessage {
+                member: Directory::coherence().member().unwrap(),
+                body: Vec::new(),
+                sizes: [5, 6].into_iter().collect(),
+            }),
+            11,
         ),
         (
             Message::PageReply {

@@ -21,9 +21,9 @@ use dhole_model::{Coherence, MemberEntry, MemberId, NodeId, Oid, OidRange, Versi
 use dhole_registry::Ship;
 use dhole_wire::Wire;
 
-use crate::command::WorkerIs;
+use crate::command::{Behind, WorkerIs};
 pub(crate) use erased::{AnyMember, Make};
-pub(crate) use turn::{Around, Behind, Said, Turn};
+pub(crate) use turn::{Around, Said, Turn};
 
 /// One node's part of a protocol that keeps objects and arrays consistent.
 ///
@@ -242,18 +242,18 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     }
 
     fn send_behind(&mut self, to: NodeId, message: &P::Message, units: &[Oid], what: Behind) {
-        self.turn.send(to, message.to_bytes(), units, what);
+        self.turn.send(&[to], message.to_bytes(), units, what);
     }
 
     /// Takes the next unit's bytes from behind the message that is being delivered, and makes them
     /// the readable copy here. There must be no readable copy.
     pub fn install(&mut self, unit: Oid) {
-        self.turn.install(unit, true);
+        self.turn.install(unit);
     }
 
-    /// Takes the next unit's bytes from behind the message, and forgets them.
-    pub fn skip(&mut self, unit: Oid) {
-        self.turn.install(unit, false);
+    /// Passes over what lies behind the message of the next unit.
+    pub fn skip(&mut self) {
+        self.turn.skip();
     }
 
     /// Takes the next unit's changes from behind the message, and makes them part of the readable

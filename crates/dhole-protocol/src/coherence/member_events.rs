@@ -4,13 +4,13 @@
 use dhole_model::{MemberId, NodeId};
 
 use super::Protocols;
-use crate::Interval;
 use crate::array_blocks::Unit;
 use crate::coherence::member::{AnyMember, Around, Turn};
 use crate::coherence::members::Waited;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
+use crate::{Interval, MemberMessage, Message};
 
 impl Protocols {
     /// What the worker waits for under protocols that the program brings.
@@ -21,7 +21,7 @@ impl Protocols {
 
     fn member_event<R>(
         &mut self,
-        (member, from, body): (MemberId, NodeId, &[u8]),
+        (member, from, message): (MemberId, NodeId, Option<&MemberMessage>),
         worker: WorkerIs,
         out: &mut Commands,
         event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> Result<R, &'static str>,
@@ -32,7 +32,7 @@ impl Protocols {
             nodes: self.intervals.time().nodes(),
             worker,
             from,
-            body,
+            message,
             objects: &self.objects,
             blocks: &self.blocks,
             writes: self.members.writes,
@@ -49,7 +49,7 @@ impl Protocols {
         event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> R,
     ) -> R {
         let me = self.me;
-        let taken = self.member_event((member, me, &[]), worker, out, |it, turn| {
+        let taken = self.member_event((member, me, None), worker, out, |it, turn| {
             Ok(event(it, turn))
         });
         match taken {
@@ -90,18 +90,19 @@ impl Protocols {
     pub fn member_message(
         &mut self,
         from: NodeId,
-        (member, body): (MemberId, Vec<u8>),
+        message: MemberMessage,
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.members.check_room(from)?;
         let waited = self.members.waited();
-        let taken = self.member_event((member, from, &body), worker, out, |it, turn| {
-            it.deliver(from, &body, turn)
+        let of = (message.member, from, Some(&message));
+        let taken = self.member_event(of, worker, out, |it, turn| {
+            it.deliver(from, &message.body, turn)
         });
         taken.map_err(|what| ProtocolError::BadMessage { from, what })?;
         if self.members.keeps(from) {
-            let message = crate::Message::Coherence { member, body };
+            let message = Message::Coherence(message);
             out.push(Command::DeliverAgain { from, message });
         }
         match waited {

@@ -120,7 +120,7 @@ impl Members {
         let blocks = around.blocks;
         let part = self.part(member, around.me, around.nodes);
         let kept = kept.filter(|kept| {
-            let about = part.unit_of(around.body);
+            let about = around.message.and_then(|it| part.unit_of(&it.body));
             about.is_none_or(|unit| kept.has(blocks.unit(unit)))
         });
         let before = kept.map(|_| part.boxed());

@@ -16,7 +16,7 @@ pub enum PayloadOf<'a> {
     Objects(&'a [Sent]),
     /// The bytes of these elements, one after the other. The types of the arrays say how many.
     Elements(&'a [Sent<Elements>]),
-    /// A value of the program, or what a protocol that it brings sends, of any length.
+    /// A value of the program, or what a part of the node sends, of any length.
     Value,
 }
 

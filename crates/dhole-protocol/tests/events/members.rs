@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dhole_model::{Coherence, Elements, MessageKind, NodeId, Oid, OidRange, Version};
 use dhole_protocol::{
     ArrayBlocks, ArrayEvent, Attached, BlockAccess, BlockEvent, CoherenceProtocol, Command,
-    Context, Event, Message, Needs, Operation, Protocol, ProtocolError, RegionCommand, Unread,
-    WaitingFor, WorkerIs,
+    Context, Event, MemberMessage, Message, Needs, Operation, Protocol, ProtocolError,
+    RegionCommand, Unread, WaitingFor, WorkerIs,
 };
 use dhole_wire::Wire;
 
@@ -286,7 +286,12 @@ fn bytes_that_are_no_message_of_the_protocol_are_refused() {
         panic!("it is a protocol of the program");
     };
     for body in [vec![], vec![7], vec![0, 64, 0]] {
-        pack.refuse(0, from(1, Message::Coherence { member, body }));
+        let message = MemberMessage {
+            member,
+            body,
+            sizes: vec![].into(),
+        };
+        pack.refuse(0, from(1, Message::Coherence(message)));
     }
 }
 

@@ -431,7 +431,7 @@ impl Directory {
         }
         self.asked.remove(&unit);
         let Some(known) = self.units.get_mut(&unit) else {
-            cx.skip(unit);
+            cx.skip();
             cx.gone(unit);
             return Ok(());
         };
@@ -458,7 +458,7 @@ impl Directory {
         }
         let Some(known) = self.units.get(&unit) else {
             if has_bytes {
-                cx.skip(unit);
+                cx.skip();
             }
             self.gone(unit, cx);
             return Ok(());

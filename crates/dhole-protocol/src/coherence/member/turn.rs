@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 use crate::array_blocks::Unit;
 use crate::coherence::blocks::BlockTable;
 use crate::coherence::object_table::ObjectTable;
-use crate::command::{Command, Commands, WorkerIs};
+use crate::command::{Behind, Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
-use crate::{Message, RegionCommand, Sent};
+use crate::{MemberMessage, Message, RegionCommand, Sent};
 
 /// What a member may know of its surroundings.
 #[derive(Clone, Copy)]
@@ -19,21 +19,12 @@ pub(crate) struct Around<'a> {
     pub worker: WorkerIs,
     /// Whose message it takes; this node itself where its worker does something.
     pub from: NodeId,
-    /// What that message is.
-    pub body: &'a [u8],
+    /// That message.
+    pub message: Option<&'a MemberMessage>,
     pub objects: &'a ObjectTable,
     pub blocks: &'a BlockTable,
     /// The elements that the worker writes, if it does.
     pub writes: Option<Elements>,
-}
-
-/// What goes behind a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Behind {
-    /// The bytes of units.
-    Bytes,
-    /// What the worker has changed in them.
-    Changes,
 }
 
 /// What a member says while it takes an event.
@@ -44,6 +35,8 @@ pub(crate) struct Said {
     pub released: bool,
     pub gone: Option<Oid>,
     pub deferred: bool,
+    /// How many units it has taken from behind the message.
+    pub taken: usize,
 }
 
 /// One event that a member takes: what it sees, and what it has said so far.
@@ -53,39 +46,76 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    pub fn send(&mut self, to: NodeId, body: Vec<u8>, units: &[Oid], what: Behind) {
-        if to == self.around.me || to.index() >= self.around.nodes {
+    pub fn send(&mut self, to: &[NodeId], body: Vec<u8>, units: &[Oid], what: Behind) {
+        let Around {
+            member,
+            me,
+            nodes,
+            blocks,
+            ..
+        } = self.around;
+        if let Some(to) = to.iter().find(|to| **to == me || to.index() >= nodes) {
             return self.fail(format!("it sends a message to {to}"));
         }
-        let member = self.around.member;
-        let message = Message::Coherence { member, body };
-        let blocks = self.around.blocks;
-        let units: SmallVec<_> = units.iter().map(|unit| blocks.unit(*unit)).collect();
-        self.said.commands.push(match (&units[..], what) {
-            ([], _) => Command::Send { to, message },
-            (_, Behind::Bytes) => Command::SendBytes { to, message, units },
-            (_, Behind::Changes) => Command::SendChanges { to, message, units },
+        let sizes = SmallVec::new();
+        let message = Message::Coherence(MemberMessage {
+            member,
+            body,
+            sizes,
+        });
+        let said = &mut self.said.commands;
+        if units.is_empty() {
+            let send = |to: &NodeId| Command::Send {
+                to: *to,
+                message: message.clone(),
+            };
+            return said.extend(to.iter().map(send));
+        }
+        said.push(Command::SendUnits {
+            to: to.into(),
+            message,
+            units: units.iter().map(|unit| blocks.unit(*unit)).collect(),
+            what,
         });
     }
 
-    pub fn install(&mut self, unit: Oid, stays: bool) {
+    /// How many bytes the next unit has behind the message; nothing where there is none.
+    fn next_size(&mut self) -> Option<u64> {
+        let sizes = self.around.message.map(|it| &it.sizes);
+        let size = sizes.and_then(|sizes| sizes.get(self.said.taken).copied());
+        if size.is_none() {
+            let from = self.around.from;
+            let what = "a message of a protocol with fewer units behind it than it takes";
+            let cause = ProtocolError::BadMessage { from, what };
+            self.said.commands.push(Command::Fail(Box::new(cause)));
+        }
+        self.said.taken += 1;
+        size
+    }
+
+    pub fn install(&mut self, unit: Oid) {
+        if self.next_size().is_none() {
+            return;
+        }
         // The version of members' units is their own business.
         let version = Version {
             lamport: 0,
             node: self.around.from,
         };
-        fn taken<R>(region: R, version: Version, stays: bool) -> RegionCommand<R> {
-            let sent = Sent { region, version };
-            match stays {
-                true => RegionCommand::Install(sent),
-                false => RegionCommand::Skip(sent),
-            }
+        fn install<R>(region: R, version: Version) -> RegionCommand<R> {
+            RegionCommand::Install(Sent { region, version })
         }
         self.push(
             unit,
-            |oid| taken(oid, version, stays),
-            |block| taken(block, version, stays),
+            |oid| install(oid, version),
+            |block| install(block, version),
         );
+    }
+
+    pub fn skip(&mut self) {
+        if let Some(bytes) = self.next_size() {
+            self.said.commands.push(Command::PassOver { bytes });
+        }
     }
 
     pub fn invalidate(&mut self, unit: Oid) {
@@ -93,7 +123,14 @@ impl Turn<'_> {
     }
 
     pub fn merge(&mut self, unit: Oid) {
-        self.push(unit, RegionCommand::MergeNext, RegionCommand::MergeNext);
+        let Some(bytes) = self.next_size() else {
+            return;
+        };
+        self.push(
+            unit,
+            |region| RegionCommand::MergeNext { region, bytes },
+            |region| RegionCommand::MergeNext { region, bytes },
+        );
     }
 
     pub fn make_writable(&mut self, unit: Oid, pre_image: bool) {

@@ -216,8 +216,18 @@ impl Pack {
                     }));
                     (to, message)
                 }
-                Command::SendBytes { to, message, .. }
-                | Command::SendChanges { to, message, .. } => (to, message),
+                Command::SendUnits {
+                    to,
+                    mut message,
+                    units,
+                    ..
+                } => {
+                    message.set_sizes(&vec![8; units.len()]);
+                    for to in &to[1..] {
+                        self.goes(node, *to, message.clone());
+                    }
+                    (to[0], message)
+                }
                 Command::Objects(RegionCommand::Reply(Reply { to, message, .. })) => {
                     (to, Message::FetchReply(message))
                 }
@@ -290,13 +300,17 @@ impl Pack {
                     continue;
                 }
             };
-            if to != n(node) {
-                *self.sent.entry(message.kind()).or_default() += 1;
-            }
-            self.gossiped += usize::from(matches!(message, Message::Gossiped { .. }));
-            self.in_flight.push_back((n(node), to, message));
+            self.goes(node, to, message);
         }
         Ok(done)
+    }
+
+    fn goes(&mut self, node: usize, to: NodeId, message: Message) {
+        if to != n(node) {
+            *self.sent.entry(message.kind()).or_default() += 1;
+        }
+        self.gossiped += usize::from(matches!(message, Message::Gossiped { .. }));
+        self.in_flight.push_back((n(node), to, message));
     }
 
     /// How many messages went from node to node since this was asked last.

@@ -1,7 +1,7 @@
 //! Messages that no sound node sends.
 
 use super::*;
-use crate::{Command, Event, Message, Protocol, ProtocolError, Unread};
+use crate::{Command, Event, MemberMessage, Message, Protocol, ProtocolError, Unread};
 
 /// A unit of node 0, which node 0 has allocated.
 const OWN: Oid = Oid(1 << 20);
@@ -30,7 +30,14 @@ fn node() -> Protocol {
 fn deliver(node: &mut Protocol, message: DirectoryMessage) -> Result<Vec<Command>, ProtocolError> {
     let member = Directory::coherence().member().expect("it is a member");
     let body = message.to_bytes();
-    let (from, message) = (NodeId(1), Message::Coherence { member, body });
+    // As many as any message of the protocol has.
+    let sizes = [8].into();
+    let message = MemberMessage {
+        member,
+        body,
+        sizes,
+    };
+    let (from, message) = (NodeId(1), Message::Coherence(message));
     let mut out = Vec::new();
     let stepped = node.step(Event::Deliver { from, message }, WorkerIs::InCall, &mut out);
     stepped.map(|()| out)
