@@ -241,7 +241,7 @@ pub struct Counters {
     pub pre_image_replies: u64,
     /// Requests that waited until the owner's next call of the runtime.
     pub deferred_requests: u64,
-    /// Objects pushed to nodes that read the last version.
+    /// Objects, elements and blocks pushed to nodes that have not asked for them.
     pub pushes: u64,
     /// Accesses that found a pushed copy and sent no message.
     pub pushes_read: u64,

@@ -235,6 +235,7 @@ impl Protocols {
             ArrayEvent::Free { ids, site } => {
                 self.arrays.check_not_freed(ids.first)?;
                 self.blocks_freed(ids);
+                self.update.freed(ids, out);
                 let site = self.races.site(site);
                 self.arrays.free(ids, site, &mut self.races, out);
             }

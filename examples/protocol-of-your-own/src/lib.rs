@@ -1,4 +1,4 @@
-//! A coherence protocol of your own: *uncached*, which keeps no copies.
+//! Coherence protocols of your own: *uncached*, which keeps no copies, and [pushing].
 //!
 //! Each unit, an object or a block of an array, has a home: the node that allocated it. Another
 //! node that accesses it fetches its bytes from there, for the interval in which it does. Before
@@ -12,6 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dhole::protocol::{CoherenceProtocol, Context, NodeId, Oid, OidRange, Wire, WorkerIs};
+
+pub mod pushing;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

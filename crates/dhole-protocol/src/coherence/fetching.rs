@@ -51,6 +51,13 @@ impl Protocols {
                 zero_ok,
                 coherence,
             } = miss;
+            if !self.update.inbox.is_empty() {
+                let known = self.objects.get(oid).coherence.unwrap_or(coherence);
+                // A member takes what was pushed to it itself.
+                if known.properties().has_versions() {
+                    self.take_pushed(oid, creator, fx.commands());
+                }
+            }
             self.miss(oid, creator, fx.commands(), |object| {
                 let known = object.coherence.get_or_insert(coherence).properties();
                 if !known.has_versions() {
@@ -90,6 +97,7 @@ impl Protocols {
         for miss in misses {
             let (elements, may_be_zero) = self.arrays.table.missed(miss);
             let zero_ok = miss.zero_ok && may_be_zero;
+            self.take_pushed(elements, miss.creator, out);
             self.miss(elements, miss.creator, out, |_| Some(zero_ok));
         }
         self.ask::<Elements>(out);
@@ -97,9 +105,9 @@ impl Protocols {
         Ok(())
     }
 
-    /// The worker misses a region: takes what was pushed, fills with zeros what nobody has written,
-    /// and adds the rest of what is not valid to the round. `zero_ok` says of each part whether
-    /// zeros are as good; nothing where it is not fetched.
+    /// The worker misses a region: fills with zeros what nobody has written, and adds the rest of
+    /// what is not valid to the round. `zero_ok` says of each part whether zeros are as good;
+    /// nothing where it is not fetched.
     fn miss<R: HasParts>(
         &mut self,
         region: R,
@@ -107,7 +115,6 @@ impl Protocols {
         out: &mut Commands,
         mut zero_ok: impl FnMut(&mut ObjectState) -> Option<bool>,
     ) {
-        self.take_pushed(region, creator, out);
         let me = self.me;
         let Parts {
             table, fetching, ..

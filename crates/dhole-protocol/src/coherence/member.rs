@@ -20,10 +20,11 @@ use std::marker::PhantomData;
 use dhole_model::{Coherence, MemberEntry, MemberId, NodeId, Oid, OidRange, Version};
 use dhole_registry::Ship;
 use dhole_wire::Wire;
+use smallvec::SmallVec;
 
 use crate::command::{Behind, WorkerIs};
 pub(crate) use erased::{AnyMember, Make};
-pub(crate) use turn::{Around, Said, Turn};
+pub(crate) use turn::{Around, Inboxes, Said, Turn};
 
 /// One node's part of a protocol that keeps objects and arrays consistent.
 ///
@@ -188,10 +189,15 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     where
         Q: CoherenceProtocol<Message = P::Message, Notice = P::Notice>,
     {
-        let Turn { around, said } = &mut self.turn;
+        let Turn {
+            around,
+            said,
+            inboxes: (objects, elements),
+        } = &mut self.turn;
         Context::new(Turn {
             around: *around,
             said,
+            inboxes: (objects, elements),
         })
     }
 
@@ -209,8 +215,8 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     ///
     /// | the worker is | allowed |
     /// |---|---|
-    /// | [`Computing`](WorkerIs::Computing) | sending bytes of units that are not writable |
-    /// | [`Sharing`](WorkerIs::Sharing) | sending all bytes and changes, installing, making clean |
+    /// | [`Computing`](WorkerIs::Computing) | keeping, sending what is not writable |
+    /// | [`Sharing`](WorkerIs::Sharing) | also sending the rest, installing, making clean |
     /// | [`InCall`](WorkerIs::InCall) | everything |
     ///
     /// Once what a call of the worker needs is [ready](Context::ready), the worker counts as
@@ -241,6 +247,19 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
         self.send_behind(to, message, units, Behind::Changes);
     }
 
+    /// Pushes units to nodes that have not asked for them: sends a message to each of these nodes,
+    /// and behind it the bytes of the units, as they are here.
+    pub fn push(
+        &mut self,
+        to: impl IntoIterator<Item = NodeId>,
+        message: &P::Message,
+        units: &[Oid],
+    ) {
+        let to: SmallVec<[NodeId; 8]> = to.into_iter().collect();
+        self.turn
+            .send(&to, message.to_bytes(), units, Behind::Pushed);
+    }
+
     fn send_behind(&mut self, to: NodeId, message: &P::Message, units: &[Oid], what: Behind) {
         self.turn.send(&[to], message.to_bytes(), units, what);
     }
@@ -254,6 +273,30 @@ impl<'a, P: CoherenceProtocol> Context<'a, P> {
     /// Passes over what lies behind the message of the next unit.
     pub fn skip(&mut self) {
         self.turn.skip();
+    }
+
+    /// Takes the next unit's bytes from behind the message, and keeps them in this node's inbox,
+    /// also while there is a readable copy. `number` says how new they are. They replace older ones
+    /// there, and are forgotten where newer ones are.
+    ///
+    /// An inbox has room for 16 MiB. Bytes for which there is no room are forgotten, and so are
+    /// those of a block before the worker first uses its array. Bytes stay in the inbox until they
+    /// are [taken](Context::take_kept) or [discarded](Context::discard), the unit is freed, or it
+    /// is switched to another protocol.
+    pub fn keep(&mut self, unit: Oid, number: u64) {
+        self.turn.keep(unit, number);
+    }
+
+    /// Takes a unit's bytes out of the inbox, and makes them the readable copy here. There must be
+    /// no readable copy. Whether bytes were there that are at least as new as `oldest`; if not,
+    /// the inbox has no bytes of the unit any more.
+    pub fn take_kept(&mut self, unit: Oid, oldest: u64) -> bool {
+        self.turn.take_kept(unit, oldest)
+    }
+
+    /// Forgets a unit's bytes in the inbox.
+    pub fn discard(&mut self, unit: Oid) {
+        self.turn.discard(unit);
     }
 
     /// Takes the next unit's changes from behind the message, and makes them part of the readable

@@ -43,7 +43,7 @@ impl Protocols {
             return Ok(());
         }
         let coherence = self.arrays.table.meet(blocks.array, coherence);
-        self.blocks.meet(blocks);
+        self.meet_blocks(blocks, out);
         match what {
             BlockAccess::Switched(_) | BlockAccess::Allocated => {
                 self.allocated(blocks.ids(), coherence, out)
@@ -72,6 +72,14 @@ impl Protocols {
             }
         }
         Ok(())
+    }
+
+    /// The worker uses an array. What was pushed of its blocks before was kept as of objects.
+    fn meet_blocks(&mut self, blocks: ArrayBlocks, out: &mut Commands) {
+        self.blocks.meet(blocks);
+        if !self.update.inbox.is_empty() {
+            self.update.freed(blocks.ids(), out);
+        }
     }
 
     /// All nodes have met, and an array changes to another protocol.
@@ -117,7 +125,7 @@ impl Protocols {
         self.arrays
             .table
             .update(array, |_, state| state.drop_copy());
-        self.blocks.meet(blocks);
+        self.meet_blocks(blocks, out);
         for (unit, holder) in holders {
             self.objects.get_mut(unit).coherence = Some(to);
             rules::<Oid>(to).adopt(self, unit, holder, out);

@@ -37,7 +37,8 @@ impl Protocols {
             blocks: &self.blocks,
             writes: self.members.writes,
         };
-        self.members.take(around, out, event)
+        let inboxes = (&mut self.update.inbox, &mut self.arrays.update.inbox);
+        self.members.take(around, inboxes, out, event)
     }
 
     /// Lets a member take an event of this node.

@@ -7,7 +7,7 @@ use dhole_model::{Coherence, Elements, MemberId, NodeId, Oid, Version};
 use smallvec::SmallVec;
 
 use crate::coherence::blocks::Kept;
-use crate::coherence::member::{AnyMember, Around, Make, Said, Turn};
+use crate::coherence::member::{AnyMember, Around, Inboxes, Make, Said, Turn};
 use crate::command::{Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::sync::interval::MemberNotice;
@@ -105,6 +105,7 @@ impl Members {
     pub fn take<R>(
         &mut self,
         mut around: Around<'_>,
+        (objects, elements): Inboxes<'_>,
         out: &mut Commands,
         event: impl FnOnce(&mut dyn AnyMember, Turn<'_>) -> Result<R, &'static str>,
     ) -> Result<R, &'static str> {
@@ -123,11 +124,12 @@ impl Members {
             let about = around.message.and_then(|it| part.unit_of(&it.body));
             about.is_none_or(|unit| kept.has(blocks.unit(unit)))
         });
-        let before = kept.map(|_| part.boxed());
+        let before = kept.map(|_| (part.boxed(), objects.clone(), elements.clone()));
         let mut said = Said::default();
         let turn = Turn {
             around,
             said: &mut said,
+            inboxes: (&mut *objects, &mut *elements),
         };
         let taken = match event(part, turn) {
             Ok(taken) => taken,
@@ -144,7 +146,7 @@ impl Members {
         {
             let place = self.all.iter().position(|other| other.id == member);
             if let Some(place) = place {
-                self.all[place].part = before;
+                (self.all[place].part, *objects, *elements) = before;
             }
             said = Said {
                 deferred: true,

@@ -32,6 +32,8 @@ pub struct Moving {
 pub enum Says {
     Ask(u64),
     Move(u64),
+    /// A copy that was not asked for, with its number.
+    Give(u64, u64),
 }
 
 impl CoherenceProtocol for Moving {
@@ -54,6 +56,9 @@ impl CoherenceProtocol for Moving {
     }
 
     fn read_miss(&mut self, unit: Oid, creator: NodeId, cx: &mut Context<'_, Moving>) {
+        if cx.take_kept(unit, 2) {
+            return cx.ready(unit);
+        }
         let at = self.at.get(&unit).copied().unwrap_or(creator);
         cx.send(at, &Says::Ask(unit.0));
     }
@@ -107,6 +112,10 @@ impl CoherenceProtocol for Moving {
                 self.came.insert(Oid(unit));
                 cx.install(Oid(unit));
                 cx.ready(Oid(unit));
+                Ok(())
+            }
+            Says::Give(unit, number) => {
+                cx.keep(Oid(unit), number);
                 Ok(())
             }
         }
@@ -443,4 +452,93 @@ fn a_block_stays_while_its_call_waits_for_another_one() {
     assert_eq!(done, [Command::Array(RegionCommand::Invalidate(first))]);
     pack.settle();
     assert_eq!(pack.done[0].last(), Some(&Command::Done));
+}
+
+/// Node 0 pushes a unit, as so many bytes.
+fn gives(unit: Oid, number: u64, sizes: &[u64]) -> Event {
+    let message = MemberMessage {
+        member: Moving::coherence().member().expect("it is a member"),
+        body: Says::Give(unit.0, number).to_bytes(),
+        sizes: sizes.into(),
+    };
+    from(0, Message::Coherence(message))
+}
+
+fn keeps(region: Oid, bytes: u64) -> Command {
+    Command::Objects(RegionCommand::Keep { region, bytes })
+}
+
+#[test]
+fn a_push_waits_in_the_inbox_until_the_worker_reads() {
+    let mut pack = pack(2);
+    let done = pack.step(1, gives(OBJECT, 2, &[8]), WorkerIs::Computing);
+    assert_eq!(done, Ok(vec![keeps(OBJECT, 8)]));
+    let older = pack.local(1, gives(OBJECT, 1, &[8]));
+    assert_eq!(older, [Command::PassOver { bytes: 8 }]);
+    let done = pack.local(1, miss_under(OBJECT, 0, Moving::coherence()));
+    let taken = Command::Objects(RegionCommand::InstallKept(OBJECT));
+    assert_eq!(done, [taken, Command::Done]);
+}
+
+#[test]
+fn a_push_that_is_too_old_or_has_no_room_is_fetched() {
+    for push in [gives(OBJECT, 1, &[8]), gives(OBJECT, 2, &[17 << 20])] {
+        let mut pack = pack(2);
+        pack.local(1, push);
+        let done = pack.run(1, miss_under(OBJECT, 0, Moving::coherence()));
+        let kept = |it: &Command| *it == Command::Objects(RegionCommand::InstallKept(OBJECT));
+        assert!(!done.iter().any(kept), "{done:?}");
+        assert_eq!(pack.messages(), 2);
+    }
+}
+
+#[test]
+fn a_push_of_a_block_is_kept_as_elements_once_its_array_is_known() {
+    let mut pack = pack_with_blocks();
+    let unit = BLOCKS.array.plus(1);
+    assert_eq!(pack.local(1, gives(unit, 2, &[8])), [keeps(unit, 8)]);
+    let done = pack.run(1, reads(0));
+    let dropped = Command::Objects(RegionCommand::Discard(unit));
+    assert!(done.contains(&dropped), "{done:?}");
+    let block = Elements::new(BLOCKS.array, 2..4);
+    let kept = Command::Array(RegionCommand::Keep {
+        region: block,
+        bytes: 16,
+    });
+    assert_eq!(pack.local(1, gives(unit, 2, &[16])), [kept]);
+    let done = pack.local(1, reads(1));
+    let taken = Command::Array(RegionCommand::InstallKept(block));
+    assert_eq!(done, [taken, Command::Done]);
+}
+
+#[test]
+fn a_push_of_fewer_units_or_of_parts_of_elements_ends_the_run() {
+    let mut pack = pack_with_blocks();
+    pack.run(1, reads(0));
+    let unit = BLOCKS.array.plus(1);
+    for sizes in [&[][..], &[15]] {
+        let done = pack.local(1, gives(unit, 2, sizes));
+        let is_bad = |cause: &ProtocolError| matches!(cause, ProtocolError::BadMessage { .. });
+        assert!(matches!(&done[..], [Command::Fail(cause)] if is_bad(cause)));
+    }
+}
+
+#[test]
+fn nothing_waits_in_the_inbox_of_a_unit_that_was_freed_or_switched() {
+    let (range, site) = (OidRange::one(OBJECT), site(9));
+    let switched = Event::Switched {
+        range,
+        creator: n(0),
+        allocated: Moving::coherence(),
+        to: Coherence::Lazy,
+    };
+    let mut pack = pack(2);
+    for ends in [switched, Event::Free { range, site }] {
+        pack.local(1, gives(OBJECT, 2, &[8]));
+        let done = pack.local(1, ends);
+        let dropped = Command::Objects(RegionCommand::Discard(OBJECT));
+        assert!(done.contains(&dropped), "{done:?}");
+    }
+    let late = pack.local(1, gives(OBJECT, 3, &[8]));
+    assert_eq!(late, [Command::PassOver { bytes: 8 }]);
 }

@@ -3,6 +3,7 @@
 use dhole::protocol::CoherenceProtocol;
 use dhole::{Coherence, Config, Lock, Report, Result, Worker};
 use protocol_of_your_own::Uncached;
+use protocol_of_your_own::pushing::Pushing;
 
 #[test]
 fn every_run_on_two_nodes_is_sound() {
@@ -158,4 +159,69 @@ fn an_array_changes_to_it_and_back_and_is_freed() {
     let run = run.unwrap();
     assert_eq!(run.value, [3000, 6000, 9000, 12_000]);
     assert!(sent(&run.report) > 0);
+}
+
+#[test]
+fn every_run_of_a_protocol_that_pushes_is_sound() {
+    dhole_check::explore::<Pushing>(2).assert_sound();
+    dhole_check::explore::<Pushing>(3).assert_sound();
+    dhole_check::litmus::<Pushing>(0..100);
+}
+
+/// Node 0 writes in each round what nodes 1 and 2 read.
+fn row(rounds: u64) -> Report {
+    let run = Config::nodes(3).coherence(Pushing::coherence()).run(|w| {
+        let row = w.once(|w| Ok(w.alloc([0_u64; 100])))?;
+        let squares = w.once(|w| Ok(w.alloc_array::<u64>(1_000)))?;
+        for round in 0..=rounds {
+            if w.node().index() == 0 {
+                row.get_mut(w).fill(round);
+                *squares.get_mut(w, 7) = round * round;
+            }
+            w.barrier()?;
+            assert_eq!(row.get(w)[99], round);
+            assert_eq!(squares.slice(w, 5..10)[2], round * round);
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    run.unwrap().report
+}
+
+#[test]
+fn what_is_pushed_is_read_without_a_message() {
+    let report = row(10);
+    let pushing = report.total().by_protocol["pushing"].messages;
+    // Two readers fetch two units, and then get each of them 10 times and answer.
+    assert_eq!(pushing, 2 * 2 * 2 + 10 * 2 * 2 * 2);
+    let total = report.total();
+    assert_eq!([total.pushes, total.pushes_read], [40, 40]);
+}
+
+#[test]
+fn an_object_and_an_array_leave_a_protocol_that_pushes_with_what_was_pushed_last() {
+    let run = Config::nodes(2).coherence(Pushing::coherence()).run(|w| {
+        let number = w.once(|w| Ok(w.alloc(1_u32)))?;
+        let numbers = w.once(|w| Ok(w.alloc_array::<u32>(3_000)))?;
+        let me = w.node().index();
+        let mut sums = Vec::new();
+        for to in [Coherence::Lazy, Pushing::coherence(), Coherence::Update] {
+            sums.push(number.read(w) + numbers.slice(w, ..).iter().sum::<u32>());
+            w.barrier()?;
+            if me == 0 {
+                *number.get_mut(w) += 1;
+                *numbers.get_mut(w, 2_500) += 1;
+            }
+            w.switch(number, to)?;
+            w.switch(numbers, to)?;
+        }
+        sums.push(number.read(w) + numbers.slice(w, ..).iter().sum::<u32>());
+        w.barrier()?;
+        if me == 1 {
+            w.free(number)?;
+            w.free(numbers)?;
+        }
+        Ok(sums)
+    });
+    assert_eq!(run.unwrap().value, [1, 3, 5, 7]);
 }

@@ -5,7 +5,9 @@ use smallvec::SmallVec;
 
 use crate::array_blocks::Unit;
 use crate::coherence::blocks::BlockTable;
+use crate::coherence::kind::Kind;
 use crate::coherence::object_table::ObjectTable;
+use crate::coherence::update::{Inbox, MOST_KEPT_BYTES};
 use crate::command::{Behind, Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::{MemberMessage, Message, RegionCommand, Sent};
@@ -43,6 +45,34 @@ pub(crate) struct Said {
 pub(crate) struct Turn<'a> {
     pub around: Around<'a>,
     pub said: &'a mut Said,
+    pub inboxes: Inboxes<'a>,
+}
+
+/// Pushes that wait to be read, of objects and of blocks.
+pub(crate) type Inboxes<'a> = (&'a mut Inbox<Oid>, &'a mut Inbox<Elements>);
+
+/// Keeps bytes of a version; whether they are as many bytes for each part.
+fn keep<R: Kind>(
+    inbox: &mut Inbox<R>,
+    (region, version): (R, Version),
+    bytes: u64,
+    out: &mut Commands,
+) -> bool {
+    let each = bytes / region.units();
+    let are_alike = bytes.is_multiple_of(region.units());
+    if are_alike {
+        let limits = (each, MOST_KEPT_BYTES);
+        inbox.receive((region, version), limits, &mut Vec::new(), out);
+    }
+    are_alike
+}
+
+/// Whether bytes were kept that are as new as needed. They are installed.
+fn take<R: Kind>(inbox: &mut Inbox<R>, region: R, need: Version, out: &mut Commands) -> bool {
+    let mut is_kept = false;
+    inbox.take(region, need, out, |_, _| is_kept = true);
+    out.extend(is_kept.then(|| R::command(RegionCommand::InstallKept(region))));
+    is_kept
 }
 
 impl Turn<'_> {
@@ -64,6 +94,9 @@ impl Turn<'_> {
             sizes,
         });
         let said = &mut self.said.commands;
+        if to.is_empty() {
+            return;
+        }
         if units.is_empty() {
             let send = |to: &NodeId| Command::Send {
                 to: *to,
@@ -84,13 +117,17 @@ impl Turn<'_> {
         let sizes = self.around.message.map(|it| &it.sizes);
         let size = sizes.and_then(|sizes| sizes.get(self.said.taken).copied());
         if size.is_none() {
-            let from = self.around.from;
-            let what = "a message of a protocol with fewer units behind it than it takes";
-            let cause = ProtocolError::BadMessage { from, what };
-            self.said.commands.push(Command::Fail(Box::new(cause)));
+            self.refuse("a message of a protocol with fewer units behind it than it takes");
         }
         self.said.taken += 1;
         size
+    }
+
+    /// The message is none of a sound node.
+    fn refuse(&mut self, what: &'static str) {
+        let from = self.around.from;
+        let cause = ProtocolError::BadMessage { from, what };
+        self.said.commands.push(Command::Fail(Box::new(cause)));
     }
 
     pub fn install(&mut self, unit: Oid) {
@@ -115,6 +152,50 @@ impl Turn<'_> {
     pub fn skip(&mut self) {
         if let Some(bytes) = self.next_size() {
             self.said.commands.push(Command::PassOver { bytes });
+        }
+    }
+
+    pub fn keep(&mut self, unit: Oid, number: u64) {
+        if self.around.objects.get(unit).freed {
+            return self.skip();
+        }
+        let Some(bytes) = self.next_size() else {
+            return;
+        };
+        let version = Version {
+            lamport: number,
+            node: self.around.from,
+        };
+        let (objects, blocks) = &mut self.inboxes;
+        let out = &mut self.said.commands;
+        let are_alike = match self.around.blocks.unit(unit) {
+            Unit::Object(oid) => keep(objects, (oid, version), bytes, out),
+            Unit::Block(block) => keep(blocks, (block, version), bytes, out),
+        };
+        if !are_alike {
+            self.refuse("a block of elements that are not all of one length");
+        }
+    }
+
+    pub fn take_kept(&mut self, unit: Oid, oldest: u64) -> bool {
+        let need = Version {
+            lamport: oldest,
+            node: NodeId(0),
+        };
+        let (objects, blocks) = &mut self.inboxes;
+        let out = &mut self.said.commands;
+        match self.around.blocks.unit(unit) {
+            Unit::Object(oid) => take(objects, oid, need, out),
+            Unit::Block(block) => take(blocks, block, need, out),
+        }
+    }
+
+    pub fn discard(&mut self, unit: Oid) {
+        let (objects, blocks) = &mut self.inboxes;
+        let out = &mut self.said.commands;
+        match self.around.blocks.unit(unit) {
+            Unit::Object(oid) => objects.forget(oid, out),
+            Unit::Block(block) => blocks.forget(block, out),
         }
     }
 
