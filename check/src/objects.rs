@@ -9,7 +9,7 @@ use dhole_model::{NodeId, ObjectId, Variants, VectorTime};
 use dhole_protocol::WriteNotices;
 use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
-    Outcome, PackedCalls, PackedResults, Place, Refusal, Saved, Strategy, Tried,
+    Outcome, PackedCalls, PackedResults, Place, Predefined, Refusal, Saved, Strategy, Tried,
 };
 use rand::rngs::Xoshiro256PlusPlus as Random;
 use rand::{RngExt, SeedableRng};
@@ -105,11 +105,16 @@ pub enum Planted {
     NotBlocked,
     /// It is told so as soon as it asks.
     BlockedEarly,
+    /// A write changes the replica of its caller alone.
+    OneReplica,
 }
 
 /// A node's copies: counters.
 struct Counters {
+    me: NodeId,
     values: BTreeMap<ObjectId, u8>,
+    /// Calls of others change nothing here.
+    only_own: bool,
     adds_two: bool,
     /// Which calls were tried, in their order.
     tried: Vec<CallId>,
@@ -136,6 +141,11 @@ impl Host for Counters {
         if op == Op::Add && std::mem::take(&mut self.adds_two) {
             *value += 1;
         }
+        let mut untouched = *value;
+        let value = match self.only_own && call.id.node != self.me {
+            true => &mut untouched,
+            false => value,
+        };
         match op.apply(value) {
             Some(told) => {
                 self.told.push((call.id, told));
@@ -215,6 +225,8 @@ struct World {
     /// As many threads have made calls.
     threads: usize,
     changes: bool,
+    /// Whether the objects are made.
+    made: bool,
     random: Random,
     planted: Planted,
     history: History<(usize, Op), u8>,
@@ -235,6 +247,8 @@ pub struct Shape {
     pub changes: bool,
     /// Whether workers go on before their calls are over.
     pub starts: bool,
+    /// Whether every node has the first counter from the start.
+    pub predefined: bool,
 }
 
 /// Runs a random program under a random schedule.
@@ -254,7 +268,9 @@ impl World {
             .map(|id| Node {
                 machine: Objects::new(NodeId::at(id), shape.nodes),
                 copies: Counters {
+                    me: NodeId::at(id),
                     values: BTreeMap::new(),
+                    only_own: planted == Planted::OneReplica,
                     adds_two: planted == Planted::NotDeterministic && id == 2,
                     tried: Vec::new(),
                     told: Vec::new(),
@@ -268,10 +284,21 @@ impl World {
             .collect();
         let maker = &mut nodes[0].machine;
         maker.keep_digests();
-        let objects: Vec<ObjectId> = (0..shape.objects).map(|_| maker.new_object()).collect();
+        let mut objects: Vec<ObjectId> = (0..shape.objects).map(|_| maker.new_object()).collect();
         nodes
             .iter_mut()
             .for_each(|node| node.machine.keep_digests());
+        if shape.predefined {
+            objects[0] = ObjectId::NAMES;
+            let predefine = |node: &mut Node| {
+                node.machine.predefine(Predefined {
+                    object: ObjectId::NAMES,
+                    kind: 0,
+                    state: Bytes::from([0]),
+                });
+            };
+            nodes.iter_mut().for_each(predefine);
+        }
         World {
             nodes,
             objects,
@@ -281,6 +308,7 @@ impl World {
             batches: Vec::new(),
             threads: shape.nodes,
             changes: shape.changes,
+            made: false,
             random,
             planted,
             history: History::default(),
@@ -291,6 +319,9 @@ impl World {
     /// Makes the objects, in which no other node has a part yet.
     fn make(&mut self) -> Result<(), String> {
         for place in 0..self.objects.len() {
+            if self.objects[place] == ObjectId::NAMES {
+                continue;
+            }
             let strategy = strategy(self.nodes.len(), &mut self.random);
             let call = self.nodes[0].machine.new_call().number;
             let event = ObjectsEvent::Create {
@@ -313,7 +344,7 @@ impl World {
 
     /// Something happens, if anything can.
     fn step(&mut self) -> Result<bool, String> {
-        if !self.objects.is_empty() && self.nodes[0].machine.place(self.objects[0]).is_none() {
+        if !std::mem::replace(&mut self.made, true) {
             self.make()?;
         }
         let ready: Vec<usize> = (0..self.nodes.len())

@@ -19,6 +19,7 @@ mod constructors;
 mod counting;
 mod dropped;
 mod failing;
+mod names;
 mod objects;
 mod sharing;
 mod started;
@@ -33,6 +34,7 @@ pub use constructors::*;
 pub use counting::*;
 pub use dropped::*;
 pub use failing::*;
+pub use names::*;
 pub use objects::*;
 pub use sharing::*;
 pub use started::*;
@@ -151,6 +153,13 @@ macro_rules! suite {
                 a_clone_shares_the_prototype_and_not_the_user_half
                 a_clone_of_a_clone_on_a_third_node_does_too
                 objects_are_constructed_where_they_are_kept
+                what_is_bound_is_found_on_every_node
+                of_nodes_that_bind_a_name_at_once_one_does
+                who_waits_for_a_name_goes_on_when_it_is_bound
+                a_value_is_made_once_for_a_name
+                a_name_that_no_node_binds_is_a_deadlock_that_names_it
+                names_that_cannot_be_are_errors_that_say_why
+                a_name_is_bound_by_one_ordered_write_and_looked_up_without_a_message
                 who_asks_until_it_hears_that_something_was_written_sees_it
                 what_was_started_is_over_where_all_nodes_meet
                 what_was_started_is_over_where_something_is_released

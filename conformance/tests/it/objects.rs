@@ -10,10 +10,11 @@ const fn shape(nodes: usize, objects: usize, acts: usize) -> Shape {
         acts,
         changes: false,
         starts: false,
+        predefined: false,
     }
 }
 
-const SHAPES: [Shape; 7] = [
+const SHAPES: [Shape; 9] = [
     shape(2, 1, 6),
     shape(3, 2, 5),
     Shape {
@@ -34,6 +35,15 @@ const SHAPES: [Shape; 7] = [
     },
     Shape {
         changes: true,
+        starts: true,
+        ..shape(3, 2, 4)
+    },
+    Shape {
+        predefined: true,
+        ..shape(3, 1, 6)
+    },
+    Shape {
+        predefined: true,
         starts: true,
         ..shape(3, 2, 4)
     },

@@ -61,7 +61,7 @@ pub use page::{PageId, PageRange};
 pub use phases::{Phase, PhaseTimes};
 pub use placement::Placement;
 pub use segments::{RangeSet, Segments};
-pub use site::CallSite;
+pub use site::{CallSite, kept_words};
 pub use sorted_map::{NodeMap, SortedMap};
 pub use split_mix::SplitMix64;
 pub use time::{IntervalIndex, VectorTime, Version};

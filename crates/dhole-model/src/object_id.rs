@@ -16,6 +16,9 @@ pub struct ObjectId(pub u64);
 const OF_RUN_BITS: u32 = 39;
 
 impl ObjectId {
+    /// The table of names, which every run has. The objects that nodes make have higher ids.
+    pub const NAMES: ObjectId = ObjectId(0);
+
     /// The id of the object that `creator` makes after `made` others in run `run`. The cluster has
     /// `nodes` nodes, and `run` is below 2^24.
     pub fn new(run: u64, creator: NodeId, nodes: usize, made: u64) -> ObjectId {
@@ -36,6 +39,9 @@ impl ObjectId {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "object {}", self.in_run())
+        match *self {
+            ObjectId::NAMES => f.write_str("the table of names"),
+            _ => write!(f, "object {}", self.in_run()),
+        }
     }
 }

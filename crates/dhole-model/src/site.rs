@@ -64,21 +64,27 @@ const UNNAMED: &str = "a file of another process";
 
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Keeps a name for as long as the process lives, once however often it comes.
+/// A name that is kept for as long as the process lives.
 fn intern(name: &str) -> &'static str {
-    if name.len() > LONGEST_NAME {
-        return UNNAMED;
+    kept_words(name).unwrap_or(UNNAMED)
+}
+
+/// Keeps words for as long as the process lives, once however often they come. `None` if they have
+/// more than 512 bytes, or 4,096 others are kept.
+pub fn kept_words(words: &str) -> Option<&'static str> {
+    if words.len() > LONGEST_NAME {
+        return None;
     }
     let mut names = unpoisoned::lock(&NAMES);
-    if let Some(known) = names.get(name) {
-        return known;
+    if let Some(known) = names.get(words) {
+        return Some(known);
     }
     if names.len() >= MOST_NAMES {
-        return UNNAMED;
+        return None;
     }
-    let kept: &'static str = Box::leak(name.into());
+    let kept: &'static str = Box::leak(words.into());
     names.insert(kept);
-    kept
+    Some(kept)
 }
 
 /// A site as another process sends it.

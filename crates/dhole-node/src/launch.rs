@@ -17,6 +17,7 @@ use crate::domain::{self, Domain};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{Fiber, LostNode, Machine, StartError};
+use crate::names;
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
 use crate::parts::{NodeParts, PartsPlace};
@@ -145,6 +146,7 @@ pub fn run_nodes(
         .zip(all_parts?)
         .map(|(id, parts)| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
+            node.predefine(names::predefined());
             node.time_operations(machine.stopwatch());
             node.count_sizes(machine.sizes());
             if machine.numbers_broadcasts() {

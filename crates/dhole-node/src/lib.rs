@@ -15,6 +15,7 @@
 //! | `sync` | the barrier, `once` |
 //! | `collective` | values of all nodes, combined or shared along a tree |
 //! | `spawn` | processes that are started on nodes during the run, which take turns |
+//! | `names` | values that are bound to names |
 //! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
 //! | `by_time` | waits that end only because a timer or a probe came |
@@ -69,6 +70,7 @@ mod measure;
 mod measured;
 mod members;
 mod membership;
+pub mod names;
 mod node;
 mod notice_check;
 pub mod object;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_protocol::{ConditionId, Event, LockId};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::guards::{Guard, held};
@@ -67,7 +68,7 @@ pub(crate) const fn numbered(number: u64) -> NonZeroU64 {
 
 /// A lock: the same on all nodes, by its number. What was written before a release is visible
 /// after the next acquire of the same lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share, Serialize, Deserialize)]
 #[share(crate = "dhole_heap", nullable)]
 #[repr(transparent)]
 pub struct Lock(NonZeroU64);
@@ -162,7 +163,7 @@ held! {
 /// held.release(w)?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share, Serialize, Deserialize)]
 #[share(crate = "dhole_heap", nullable)]
 #[repr(transparent)]
 pub struct Condvar(NonZeroU128);

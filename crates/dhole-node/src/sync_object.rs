@@ -6,6 +6,7 @@ use std::num::{NonZeroU64, NonZeroU128};
 use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_protocol::{Event, RwLockId, SemaphoreId, SyncObject};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::guards::{Guard, held};
@@ -45,7 +46,7 @@ impl Worker<'_> {
 /// assert_eq!(a, b);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share, Serialize, Deserialize)]
 #[share(crate = "dhole_heap", nullable)]
 #[repr(transparent)]
 pub struct RwLock(NonZeroU64);
@@ -158,7 +159,7 @@ held! {
 /// }
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share, Serialize, Deserialize)]
 #[share(crate = "dhole_heap", nullable)]
 #[repr(transparent)]
 pub struct Semaphore(NonZeroU128);

@@ -185,7 +185,8 @@ impl Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.object == Operation::NO_OBJECT {
+        // The table of names is the runtime's: the name says all.
+        if [Operation::NO_OBJECT, ObjectId::NAMES].contains(&self.object) {
             return write!(f, "{}", self.name);
         }
         write!(f, "{} of {}", self.name, self.object)?;

@@ -34,6 +34,7 @@
 //! | allocate, synchronise, start processes | [`Worker`] |
 //! | name shared data | [`Ref`], [`Refs`], [`Own`], [`Array`], [`Array2`], [`Rows`]; [`Share`] says which types |
 //! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`] |
+//! | find a value by a name | [`names`] |
 //! | share a type by its operations | [`object`](macro@object), [`Object`], [`Client`], [`replicated`], [`on`] |
 //! | read how a run went | [`Run`], [`Report`], [`Counters`] |
 //! | handle a failure | [`RunError`], [`Error`], [`AccessError`], [`SyncError`], [`ObjectError`] |
@@ -87,6 +88,7 @@ mod counters_table;
 mod job_queue;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod memory;
+pub mod names;
 pub mod net;
 mod process;
 pub mod protocol;

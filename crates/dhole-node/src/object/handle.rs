@@ -68,7 +68,7 @@ pub(super) fn id_of<T>(tag: Tag<T>) -> ObjectId {
 }
 
 impl<T: ObjectType> Object<T> {
-    pub(super) fn named(object: ObjectId) -> Object<T> {
+    pub(crate) fn named(object: ObjectId) -> Object<T> {
         let tag = Tag::new(NonZeroU64::MIN.saturating_add(object.0));
         Object {
             operations: tag.into(),

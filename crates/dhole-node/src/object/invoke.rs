@@ -8,7 +8,7 @@ use dhole_protocol::Event;
 use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
 
 use super::copies::{Copies, MOST_KEPT};
-use super::handle::id_of;
+use super::handle::{Object, id_of};
 use super::kind::{Malformed, ObjectType};
 use super::step::ObjectsHere;
 use crate::node::State;
@@ -32,6 +32,8 @@ struct Asked<T> {
     operation: u16,
     writes: bool,
     site: CallSite,
+    /// What a wait for it is told as, where that is not the name of the operation.
+    words: Option<&'static str>,
     of: PhantomData<fn(T)>,
 }
 
@@ -43,6 +45,7 @@ impl<T: ObjectType> Asked<T> {
             operation,
             writes,
             site,
+            words: None,
             of: PhantomData,
         }
     }
@@ -51,7 +54,7 @@ impl<T: ObjectType> Asked<T> {
         let info = &T::OPERATIONS[usize::from(self.operation)];
         Wanted {
             object: self.object,
-            name: info.name,
+            name: self.words.unwrap_or(info.name),
             site: self.site,
             cause: match info {
                 _ if info.guarded => WaitCause::Guard,
@@ -95,6 +98,27 @@ pub fn write<T: ObjectType, A, R>(
     let site = CallSite::caller();
     let asked = Asked::new(tag, operation, true, site);
     w.call(asked, arguments, guard, run, travel)
+}
+
+/// Calls an operation, a wait for which is told in these words: of an object of the runtime's own,
+/// whose operations say nothing to the program.
+#[track_caller]
+pub(crate) fn call_in_words<T: ObjectType, A, R>(
+    w: &mut Worker<'_>,
+    object: Object<T>,
+    (operation, words): (u16, &'static str),
+    arguments: A,
+    guard: fn(&T, &A) -> bool,
+    run: fn(&mut T, A) -> R,
+    travel: Travel<A, R>,
+) -> Result<R, ObjectError> {
+    let writes = T::OPERATIONS[usize::from(operation)].writes;
+    let tag = (*object).into();
+    let asked = Asked {
+        words: Some(words),
+        ..Asked::new(tag, operation, writes, CallSite::caller())
+    };
+    w.call_in_turn(asked, Some((arguments, run)), guard, travel)
 }
 
 /// What comes of an operation where nothing fails.

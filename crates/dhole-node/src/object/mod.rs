@@ -33,6 +33,7 @@ pub use borrowed::{
 };
 pub use client::{Client, ClientParts, ClientType};
 pub use handle::{Object, make, on, replicated};
+pub(crate) use invoke::call_in_words;
 pub use invoke::{Travel, read, write};
 pub use kind::{
     Applied, ConstructorInfo, Makes, Malformed, ObjectType, OperationInfo, decode, decode_to,

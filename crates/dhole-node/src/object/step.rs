@@ -10,7 +10,7 @@ use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
     Bytes, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
-    PackedResults, Refusal, SequenceMap, Start, check_group,
+    PackedResults, Predefined, Refusal, SequenceMap, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError, Waiter};
 use dhole_wire::Wire;
@@ -22,7 +22,7 @@ use super::copies::Copies;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use super::pending::StartedAs;
-use crate::node::State;
+use crate::node::{Node, State};
 use crate::settings::Settings as RunSettings;
 use crate::step::Step;
 
@@ -398,6 +398,14 @@ impl ObjectsHere {
 
     fn is_first(&self, call: u64) -> bool {
         matches!(&self.first_finished, Some((it, _)) if *it == call)
+    }
+}
+
+impl Node {
+    /// Every node has this object from the start.
+    pub(crate) fn predefine(&self, object: Predefined) {
+        let mut node = self.monitor.lock();
+        node.split().1.here.machine.predefine(object);
     }
 }
 

@@ -122,6 +122,7 @@ impl Objects {
     pub(super) fn asked_at(&self, object: ObjectId) -> Option<NodeId> {
         match self.place(object)? {
             Place::At(to) => Some(to),
+            Place::Unknown if self.is_predefined(object) => None,
             Place::Unknown => Some(object.creator(self.nodes)).filter(|to| *to != self.me),
             _ => None,
         }

@@ -37,6 +37,7 @@ mod ordered;
 pub mod ordered_codec;
 mod packed;
 mod pending_calls;
+mod predefined;
 mod processes;
 mod remote;
 mod rendezvous;
@@ -60,6 +61,7 @@ pub use message::{ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
 pub use packed::{PackedCalls, PackedResults};
 use pending_calls::PendingCalls;
+pub use predefined::Predefined;
 use rendezvous::Arrived;
 pub use sequence_map::SequenceMap;
 
@@ -232,6 +234,8 @@ pub struct Objects {
     /// Who has come to where all are to meet.
     arrived: NodeMap<Arrived>,
     freed: freeing::Freed,
+    /// What every node has from the start.
+    predefined: Vec<Predefined>,
 }
 
 /// Results that need more are not written where the next ones are.
@@ -267,6 +271,7 @@ impl Objects {
             gone: NodeMap::new(),
             arrived: NodeMap::new(),
             freed: freeing::Freed::default(),
+            predefined: Vec::new(),
         }
     }
 
@@ -414,6 +419,11 @@ impl Objects {
             event => event,
         };
         let out = fx.commands();
+        if let Some(call) = self.is_about_predefined(&event) {
+            let outcome = Err(Refusal::Unknown);
+            out.push(ObjectsCommand::Finished { call, outcome });
+            return Ok(());
+        }
         match event {
             ObjectsEvent::Create {
                 call,
@@ -569,6 +579,9 @@ impl Objects {
             }
             Place::At(to) => self.ask(to, call, host, fx),
             Place::Unknown => {
+                if self.begin_predefined(call.object, host) {
+                    return self.call(call, host, fx);
+                }
                 let creator = call.object.creator(self.nodes);
                 match creator == self.me {
                     true => fx.finished(number, Err(Refusal::Unknown)),

@@ -22,7 +22,8 @@ impl Objects {
         let by = match body {
             Ordered::Create { by, object, .. } => {
                 let freed = self.freed.by(*object, self.nodes).is_some();
-                let made = freed || place(*object) != Place::Unknown;
+                let known = freed || place(*object) != Place::Unknown;
+                let made = known || self.is_predefined(*object);
                 if object.creator(self.nodes) != from || made {
                     return Err("an object that is another's to make, or made already");
                 }
@@ -45,6 +46,11 @@ impl Objects {
                     true => Ok(()),
                     false => Err("a place that is not its to tell"),
                 };
+            }
+            Ordered::Change { object, .. } | Ordered::Free { object, .. }
+                if self.is_predefined(*object) =>
+            {
+                return Err("an object that every node has, and none moves or frees");
             }
             Ordered::Change { by, .. } | Ordered::Free { by, .. } | Ordered::Compare { by, .. } => {
                 by
@@ -71,7 +77,8 @@ impl Objects {
             self.notices.hear(news);
         }
         if let Ordered::Operate { call, .. } = &**body
-            && self.place(call.object) == Some(Place::Replicated)
+            && (self.place(call.object) == Some(Place::Replicated)
+                || self.begin_predefined(call.object, host))
         {
             self.acquire_due = true;
             self.operate(sequence, call, host, fx);
@@ -143,7 +150,10 @@ impl Objects {
             Ordered::Free { by, object } => {
                 self.free(sequence, (*by, *object), body, host, out);
             }
-            Ordered::Compare { by, object } => self.send_digests(*by, *object, host, out),
+            Ordered::Compare { by, object } => {
+                self.begin_predefined(*object, host);
+                self.send_digests(*by, *object, host, out);
+            }
             Ordered::Placed { by, object, at } => self.placed(sequence, *by, *object, *at, out),
             Ordered::Meet {
                 by,

@@ -325,7 +325,7 @@ impl Objects {
                 state,
             } => {
                 let twice = |entry: &Entry| entry.place != Place::Unknown;
-                if self.table.get(&object).is_some_and(twice) {
+                if self.table.get(&object).is_some_and(twice) || self.is_predefined(object) {
                     return bad("an object that exists already");
                 }
                 let outcome = self.keep(object, kind, &state, host);

@@ -4,6 +4,7 @@ mod batches;
 mod news;
 mod notify;
 mod packed;
+mod predefined;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
