@@ -1,6 +1,7 @@
 use std::ops::Range;
 
 use dhole_model::{CallSite, NodeId, Oid, PageId, VectorTime};
+use dhole_sync::MOST_MANAGED;
 
 use smallvec::SmallVec;
 
@@ -15,19 +16,18 @@ use crate::ids::Ids;
 use crate::sync::barrier::{Barrier, MANAGER};
 use crate::sync::collective::Collectives;
 use crate::sync::interval_log::LogLimits;
-use crate::sync::lock::{Acquired, Locks, Passed};
+use crate::sync::lock::Locks;
 use crate::sync::probes::DeadlockProbe;
 use crate::sync::sync_objects::{Request, SyncObjects};
 use crate::sync::traffic::Traffic;
 use crate::sync::wait_for::{WaitFor, WorkerEdges};
-use crate::{
-    Changed, Fetch, Follow, LockId, Message, Races, RegionMessage, SyncObject, WaitingFor,
-};
+use crate::{Changed, Fetch, Follow, LockId, Message, Races, RegionMessage, SyncObject};
 
 mod along;
 mod barrier;
 mod blocks;
 mod collective;
+mod locks;
 mod misses;
 mod one_sided;
 mod operations;
@@ -74,7 +74,7 @@ impl Protocol {
         Protocol {
             me,
             coherence: Protocols::new(me, nodes, limits, races),
-            locks: Locks::new(me, nodes),
+            locks: Locks::new(me, nodes, MOST_MANAGED),
             barrier: Barrier::new(me, nodes),
             sync_objects: SyncObjects::new(me, nodes),
             ids: Ids::new(me),
@@ -415,90 +415,6 @@ impl Protocol {
         self.coherence.has_unflushed()
     }
 
-    fn acquire(
-        &mut self,
-        lock: LockId,
-        site: CallSite,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        match self.locks.acquire(lock, site)? {
-            Acquired::AtOnce => out.push(Command::Done),
-            Acquired::Ask(manager) => {
-                self.coherence.end_interval(out);
-                self.wait_for.begin(WaitingFor::Lock(lock), site);
-                self.ask(lock, manager, out)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks a lock's manager, which may be here, for the lock.
-    fn ask(
-        &mut self,
-        lock: LockId,
-        manager: NodeId,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let time = self.coherence.intervals.time().clone();
-        if manager == self.me {
-            return self.request(lock, self.me, time, out);
-        }
-        self.say(manager, Message::LockRequest { lock, time }, out);
-        Ok(())
-    }
-
-    fn request(
-        &mut self,
-        lock: LockId,
-        requester: NodeId,
-        time: VectorTime,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let before = self.locks.requested(lock, requester)?;
-        if before == self.me {
-            return self.forwarded(lock, requester, &time, out);
-        }
-        let message = Message::LockForward {
-            lock,
-            requester,
-            time,
-        };
-        self.say(before, message, out);
-        Ok(())
-    }
-
-    fn forwarded(
-        &mut self,
-        lock: LockId,
-        requester: NodeId,
-        time: &VectorTime,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        match self.locks.forwarded(lock, requester, time)? {
-            Passed::GrantNow => self.grant(lock, requester, time, out),
-            Passed::Queued => {}
-        }
-        Ok(())
-    }
-
-    fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
-        let message = Message::LockGrant {
-            lock,
-            news: Box::new(self.coherence.intervals.since(time)),
-            waiting: self.locks.hand_over(lock),
-        };
-        self.say(to, message, out);
-    }
-
-    fn release(&mut self, lock: LockId, out: &mut Commands) -> Result<(), ProtocolError> {
-        let next = self.locks.release(lock)?;
-        self.coherence.end_interval(out);
-        if let Some((to, time)) = next {
-            self.grant(lock, to, &time, out);
-        }
-        Ok(())
-    }
-
     /// What the worker waited for has come. It goes on once it is known where the other sides of
     /// the races are that were found with it.
     fn go_on(&mut self, fx: &mut impl Effects) {
@@ -592,27 +508,23 @@ impl Protocol {
                 self.coherence.fetch(from, fetch, worker, out)
             }
             Message::ElementsReply(reply) => self.coherence.fetch_reply(from, reply, out),
-            Message::LockRequest { lock, time } => self.request(lock, from, time, out),
+            Message::LockRequest { lock, time } => {
+                let passed = self.locks.requested(lock, from, time);
+                self.pass(lock, from, passed, out)
+            }
             Message::LockForward {
                 lock,
                 requester,
                 time,
-            } => self.forwarded(lock, requester, &time, out),
+            } => {
+                let passed = self.locks.forwarded(lock, requester, time);
+                self.pass(lock, from, passed, out)
+            }
             Message::LockGrant {
                 lock,
                 news,
                 waiting,
-            } => {
-                if !self.locks.is_waiting_for(lock) {
-                    let what = "a lock that was not asked for";
-                    return Err(ProtocolError::BadMessage { from, what });
-                }
-                let records = self.coherence.check(from, &news)?;
-                self.locks.granted(lock, waiting);
-                self.coherence.apply(&news, records, out);
-                self.go_on(out);
-                Ok(())
-            }
+            } => self.lock_grant(from, lock, &news, waiting, out),
             Message::BarrierArrive {
                 barrier,
                 news,

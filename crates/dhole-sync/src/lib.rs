@@ -1,5 +1,7 @@
-//! The wait-for graph of a run, and the [`Probe`] that looks for deadlocks in it.
+//! Waiting: [locks that travel](TravellingLocks), the wait-for graph of a run, and the [`Probe`]
+//! that looks for deadlocks in it.
 //!
+//! # Deadlocks
 //! A vertex is a *thread* of a node ([`ThreadOf`]). Thread 0 is the node's worker. Each part of a
 //! node knows edges: which threads wait for it, and which threads keep what others wait for. A part
 //! never names another part. The probe brings their edges together.
@@ -21,10 +23,16 @@
 //! (Mattern's four counters).
 #![forbid(unsafe_code)]
 
+mod travelling;
+
 use std::fmt::Debug;
 
 use dhole_model::{CallSite, NodeId};
 use dhole_wire::Wire;
+
+pub use travelling::{
+    Acquiring, MOST_IN_A_ROW, MOST_MANAGED, Passed, Passing, SWEEP_FROM, TravellingLocks, Travels,
+};
 
 /// A thread of a node: a vertex of the wait-for graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]

@@ -43,18 +43,19 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId, SortedMap, WaitCause};
 use dhole_part::{Effect, NodePart, PartEffects};
+use dhole_sync::{SWEEP_FROM, TravellingLocks};
 use thiserror::Error;
 
 use barriers::{Arrivals, Gathering};
 use conditions::Semaphore;
-use locks::KeyedLock;
+use locks::ThreadLocks;
 use shared_locks::Shared;
 use started::Started;
 
 use crate::waiting::Waiter;
 
 pub use crate::thread_id::ThreadId;
-pub use locks::MOST_IN_A_ROW;
+pub use dhole_sync::MOST_IN_A_ROW;
 pub use message::ThreadMessage;
 pub use shared_locks::SharedLocks;
 pub use started::MOST_STARTED;
@@ -66,9 +67,6 @@ pub const MOST_WAITING: usize = 4096;
 /// that is as it was before its first use is not among them.
 pub const MOST_KEYS: usize = 1 << 22;
 
-/// As many locks and barriers a node keeps before it first looks for those that it may forget.
-const KEPT: usize = 1 << 12;
-
 /// One node's part of what threads wait for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ThreadSync {
@@ -76,14 +74,11 @@ pub struct ThreadSync {
     nodes: usize,
     /// As [`MOST_KEYS`].
     most_keys: usize,
-    /// The node looks for locks and barriers that it may forget when there are so many.
-    looks_at: [usize; 2],
+    /// The node looks for barriers that it may forget when there are so many.
+    looks_at: usize,
     /// The locks, if they are words of shared memory.
     shared: Shared,
-    /// The locks that this node has used.
-    locks: SortedMap<u64, KeyedLock>,
-    /// As their manager: the node that has asked last.
-    tails: SortedMap<u64, NodeId>,
+    locks: TravellingLocks<ThreadLocks>,
     /// The barriers that threads of this node have reached.
     arrivals: SortedMap<u64, Arrivals>,
     /// As their manager.
@@ -241,9 +236,14 @@ impl NodePart for ThreadSync {
     }
 
     fn is_at_rest(&self) -> bool {
-        let asks = |lock: &KeyedLock| lock.is_asked();
-        self.waits.is_empty() && !self.locks.values().any(asks)
+        self.waits.is_empty() && self.locks.is_at_rest()
     }
+}
+
+fn manager_of(key: u64, nodes: usize) -> NodeId {
+    // Fibonacci hashing: numbers that are addresses differ in their middle.
+    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    NodeId::at((hash % nodes as u64) as usize)
 }
 
 type Taken = Result<(), &'static str>;
@@ -252,14 +252,19 @@ type Attempt = Result<ThreadAttempt, ThreadRefusal>;
 impl ThreadSync {
     /// The part of node `me` of `nodes`.
     pub fn new(me: NodeId, nodes: usize) -> ThreadSync {
+        ThreadSync::with_room(me, nodes, MOST_KEYS)
+    }
+
+    /// With room for so many keys of each kind: for models and tests.
+    #[doc(hidden)]
+    pub fn with_room(me: NodeId, nodes: usize, most_keys: usize) -> ThreadSync {
         ThreadSync {
             me,
             nodes,
-            most_keys: MOST_KEYS,
-            looks_at: [KEPT; 2],
+            most_keys,
+            looks_at: SWEEP_FROM.min(most_keys),
             shared: Shared::default(),
-            locks: SortedMap::new(),
-            tails: SortedMap::new(),
+            locks: TravellingLocks::new(me, nodes, most_keys),
             arrivals: SortedMap::new(),
             gatherings: SortedMap::new(),
             conditions: SortedMap::new(),
@@ -274,21 +279,11 @@ impl ThreadSync {
         }
     }
 
-    /// With room for so many keys of each kind: for models and tests.
-    #[doc(hidden)]
-    pub fn with_room(me: NodeId, nodes: usize, most_keys: usize) -> ThreadSync {
-        ThreadSync {
-            most_keys,
-            looks_at: [most_keys.min(KEPT); 2],
-            ..ThreadSync::new(me, nodes)
-        }
-    }
-
     /// How many locks, barriers, conditions and semaphores the node knows: for models and tests.
     #[doc(hidden)]
     pub fn kept(&self) -> [usize; 4] {
         [
-            self.locks.len(),
+            self.locks.kept(),
             self.arrivals.len() + self.gatherings.len(),
             self.conditions.len(),
             self.semaphores.len(),
@@ -308,9 +303,7 @@ impl ThreadSync {
 
     /// Who manages what has this number.
     pub fn manager_of(&self, key: u64) -> NodeId {
-        // Fibonacci hashing: numbers that are addresses differ in their middle.
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        NodeId::at((hash % self.nodes as u64) as usize)
+        manager_of(key, self.nodes)
     }
 
     /// What a thread waits for, to which phase of its node that belongs, and where.
@@ -388,8 +381,9 @@ impl ThreadSync {
         use ThreadMessage as M;
         match message {
             M::Acquire { key, number, tries } => {
-                self.managed(key)?;
-                self.take_acquire(from, key, (number, tries), out)
+                let passed = self.locks.requested(key, from, (number, tries))?;
+                self.pass(key, passed, out);
+                Ok(())
             }
             M::Forward {
                 key,
@@ -398,11 +392,20 @@ impl ThreadSync {
                 tries,
             } => {
                 self.by_manager(from, key)?;
-                self.take_forward(key, asker, (number, tries), out)
+                let passed = self.locks.forwarded(key, asker, (number, tries))?;
+                self.pass(key, passed, out);
+                Ok(())
             }
-            M::Token { key } => self.take_token(key, out),
+            M::Token { key } => {
+                let passed = self.locks.granted(key, ())?;
+                self.pass(key, passed, out);
+                self.refuse_tries(key, out);
+                Ok(())
+            }
             M::Busy { key, number } => {
-                self.take_busy(key, number, out);
+                if self.locks.asked(key) == Some(number) {
+                    self.refuse_tries(key, out);
+                }
                 Ok(())
             }
             M::NoLock { key, number } => {
@@ -550,7 +553,7 @@ impl ThreadSync {
     pub fn holder(&self, key: u64) -> Option<ThreadId> {
         match self.shared.locks() {
             Some(locks) => self.shared_holder(locks, key),
-            None => self.locks.get(&key)?.holder(),
+            None => self.locks.holder(key),
         }
     }
 }

@@ -1,13 +1,12 @@
-//! Sync objects and conditions: what the worker asks for, and the messages that follow.
+//! Sync objects: what the worker asks for, and the messages that follow.
 
 use dhole_model::{CallSite, NodeId, VectorTime};
 
 use super::Protocol;
-use crate::command::{Command, Commands};
+use crate::command::Commands;
 use crate::error::ProtocolError;
-use crate::sync::lock::Acquired;
 use crate::sync::sync_objects::{Pass, Request};
-use crate::{ConditionId, Message, SyncObject, WaitingFor, WriteNotices};
+use crate::{Message, SyncObject, WaitingFor, WriteNotices};
 
 impl Protocol {
     pub(super) fn enter(
@@ -165,74 +164,5 @@ impl Protocol {
             self.go_on(out);
         }
         Ok(())
-    }
-
-    pub(super) fn wait_on(
-        &mut self,
-        condition: ConditionId,
-        site: CallSite,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.check_lock_of(condition, "waiting on", site)?;
-        self.locks.wait_on(condition);
-        self.release(condition.lock, out)?;
-        self.wait_for.begin(WaitingFor::Condition(condition), site);
-        Ok(())
-    }
-
-    pub(super) fn notify(
-        &mut self,
-        condition: ConditionId,
-        all: bool,
-        site: CallSite,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.check_lock_of(condition, "notifying", site)?;
-        for to in self.locks.notify(condition, all) {
-            let message = Message::Notify { condition };
-            out.push(Command::Send { to, message });
-        }
-        Ok(())
-    }
-
-    fn check_lock_of(
-        &self,
-        condition: ConditionId,
-        doing: &'static str,
-        site: CallSite,
-    ) -> Result<(), ProtocolError> {
-        match self.locks.holds(condition.lock) {
-            true => Ok(()),
-            false => Err(ProtocolError::WithoutLock {
-                doing,
-                condition,
-                site,
-            }),
-        }
-    }
-
-    /// This node waits on a condition, and is woken: it wants the lock again.
-    pub(super) fn notified(
-        &mut self,
-        from: NodeId,
-        condition: ConditionId,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let waits = WaitingFor::Condition(condition);
-        let Some(me) = self.wait_for.current().filter(|me| me.waiting_for == waits) else {
-            let what = "a notification of a condition that this node does not wait on";
-            return Err(ProtocolError::BadMessage { from, what });
-        };
-        match self.locks.acquire(condition.lock, me.site)? {
-            Acquired::Ask(manager) => {
-                self.wait_for
-                    .begin(WaitingFor::Lock(condition.lock), me.site);
-                self.ask(condition.lock, manager, out)
-            }
-            Acquired::AtOnce => {
-                self.go_on(out);
-                Ok(())
-            }
-        }
     }
 }

@@ -12,9 +12,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use dhole_model::{CallSite, NodeId, SortedMap, VectorTime};
+use dhole_sync::{MOST_MANAGED, SWEEP_FROM};
 
 use crate::error::ProtocolError;
-use crate::sync::lock::{MOST_MANAGED, SWEEP_FROM};
 use crate::{RwLockId, SemaphoreId, SyncObject};
 
 /// The most permits that a semaphore may have at a time.

@@ -45,7 +45,7 @@ impl WorkerEdges<'_> {
     fn keeps(&self, wait: &Waiter) -> Option<Option<CallSite>> {
         let me = self.wait_for.me;
         match wait.waiting_for {
-            WaitingFor::Lock(lock) => self.locks.held_since(lock).map(Some),
+            WaitingFor::Lock(lock) => self.locks.holder(lock).map(Some),
             WaitingFor::SyncObject(sync_object) => {
                 let lock = sync_object.rw_lock()?;
                 self.sync_objects.held_since(lock).map(Some)

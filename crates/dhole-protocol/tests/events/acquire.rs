@@ -164,36 +164,6 @@ fn a_grant_that_nobody_asked_for_is_refused() {
 }
 
 #[test]
-fn a_second_request_of_the_same_node_is_refused() {
-    let mut pack = Pack::new(2);
-    pack.begin(1, acquire(0));
-    let (_, _, request) = pack.in_flight[0].clone();
-    pack.settle();
-    pack.refuse(0, from(1, request));
-}
-
-#[test]
-fn a_request_at_a_node_that_is_not_the_manager_is_refused() {
-    let mut pack = Pack::new(3);
-    pack.begin(2, acquire(0));
-    let (_, _, request) = pack.in_flight[0].clone();
-    pack.refuse(1, from(2, request));
-}
-
-#[test]
-fn a_forward_to_a_node_that_has_given_the_lock_away_is_refused() {
-    let mut pack = Pack::new(3);
-    pack.pass(1, 0);
-    pack.pass(0, 0);
-    let forward = Message::LockForward {
-        lock: LockId(0),
-        requester: n(2),
-        time: no_news(3).time,
-    };
-    pack.refuse(1, from(0, forward));
-}
-
-#[test]
 fn a_grant_whose_news_has_a_gap_is_refused() {
     let mut pack = Pack::new(3);
     let count = 2;

@@ -84,26 +84,6 @@ impl Nodes {
 }
 
 #[test]
-fn a_lock_takes_as_many_messages_as_it_has_to() {
-    let mut nodes = Nodes::new(3);
-    let key = nodes.key_of(0);
-    let takes = |nodes: &mut Nodes, node: usize| {
-        let own = thread(node, 1);
-        let waits = nodes.lock(own, key).expect("a lock");
-        let messages = nodes.settle();
-        if waits == ThreadAttempt::Waits {
-            assert_eq!(nodes.result(own), Some(Ok(1)));
-        }
-        nodes.unlock(own, key);
-        messages + nodes.settle()
-    };
-    let all = [0, 0, 1, 1, 2, 2, 0, 0].map(|node| takes(&mut nodes, node));
-    // From its manager: a request and the lock. From another node: a forward, too.
-    assert_eq!(all, [0, 0, 2, 0, 3, 0, 2, 0]);
-    assert!(nodes.all.iter().all(ThreadSync::is_at_rest));
-}
-
-#[test]
 fn threads_of_a_node_hand_a_lock_on_so_often_while_another_node_waits() {
     let mut nodes = Nodes::new(2);
     let key = nodes.key_of(1);

@@ -6,8 +6,8 @@ use dhole_model::{CallSite, NodeId, NodeMap};
 use dhole_part::PartEffects;
 
 use super::{
-    Attempt, KEPT, MOST_WAITING, Taken, ThreadAttempt, ThreadId, ThreadMessage, ThreadRefusal,
-    ThreadSync, WaitsOn,
+    Attempt, MOST_WAITING, SWEEP_FROM, Taken, ThreadAttempt, ThreadId, ThreadMessage,
+    ThreadRefusal, ThreadSync, WaitsOn,
 };
 
 const BARRIERS: &str = "barriers of a node";
@@ -87,13 +87,13 @@ impl ThreadSync {
     /// Room for a barrier, if it is new. Those at which nobody waits are forgotten now and then: a
     /// node that has forgotten one tells its manager of each thread apart once more.
     fn make_room_at_barriers(&mut self, key: u64) -> Result<(), ThreadRefusal> {
-        if self.arrivals.contains_key(&key) || self.arrivals.len() < self.looks_at[1] {
+        if self.arrivals.contains_key(&key) || self.arrivals.len() < self.looks_at {
             return Ok(());
         }
         self.arrivals
             .retain(|_, arrivals| !arrivals.waiting.is_empty());
-        let twice = (2 * self.arrivals.len()).max(KEPT);
-        self.looks_at[1] = twice.min(self.most_keys);
+        let twice = (2 * self.arrivals.len()).max(SWEEP_FROM);
+        self.looks_at = twice.min(self.most_keys);
         match self.arrivals.len() < self.most_keys {
             true => Ok(()),
             false => Err(self.full(BARRIERS)),

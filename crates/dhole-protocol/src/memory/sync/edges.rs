@@ -108,7 +108,7 @@ impl ThreadSync {
                 // Where nobody has it, the thread is about to take it.
                 Some(locks) => self.shared_holder(locks, key).is_some(),
                 // One that only tries is told that the lock is another's.
-                None => !self.only_tries(thread, key),
+                None => !self.locks.only_tries(key, thread),
             },
             // It is about to go on.
             WaitsOn::Ends => self.scoped().next().is_some(),
@@ -159,7 +159,7 @@ impl ThreadSync {
             return;
         }
         if let Some(WaitsOn::Lock(key)) = self.waits_on(thread) {
-            self.forget(thread, key);
+            self.locks.forget(key, thread);
         }
         self.finish(thread, Err(ThreadRefusal::Deadlock(waits)), out);
     }
