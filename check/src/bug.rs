@@ -5,7 +5,7 @@ use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{Bytes, ObjectsMessage, Ordered};
 use dhole_protocol::{
     BarrierRound, Command, Fetch, FetchReply, Flush, Message, RegionCommand, RegionKind,
-    RegionMessage, Reply, Sent, SentDiff, SyncObject, WriteNotices,
+    RegionMessage, Reply, Sent, SentDiff, SyncObject, Unit, WriteNotices,
 };
 
 /// The effect of a bug on a message.
@@ -186,21 +186,27 @@ impl Bug {
             (Bug::SkipElementsInvalidate, Command::Array(RegionCommand::Invalidate(_))) => None,
             (
                 Bug::WidenFlush,
-                Command::Array(RegionCommand::Flush {
+                Command::SendUnits {
                     to,
-                    number,
-                    mut regions,
-                    at,
-                }),
+                    message: Message::Elements(RegionMessage::Flush(mut flush)),
+                    mut units,
+                    what,
+                },
             ) => {
-                let last = regions.last_mut().filter(|last| last.range().end < 3);
-                last.into_iter().for_each(|last| last.count += 1);
-                Some(Command::Array(RegionCommand::Flush {
+                if let (Some(last), Some(Unit::Block(unit))) =
+                    (flush.flushed.last_mut(), units.last_mut())
+                    && unit.range().end < 3
+                {
+                    unit.count += 1;
+                    last.region = *unit;
+                }
+                let message = Message::Elements(RegionMessage::Flush(flush));
+                Some(Command::SendUnits {
                     to,
-                    number,
-                    regions,
-                    at,
-                }))
+                    message,
+                    units,
+                    what,
+                })
             }
             (Bug::KeepRace, Command::Race(_)) => None,
             (Bug::SkipCompare, Command::Compare { .. }) => None,

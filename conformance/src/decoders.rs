@@ -94,11 +94,15 @@ fn deliveries(bytes: &[u8]) {
         let delivered = Event::Deliver { from, message };
         let _ = node.step(delivered, WorkerIs::InCall, &mut out);
         for command in out.drain(..) {
-            if let Command::Send { to, .. }
-            | Command::Objects(
-                RegionCommand::Reply(Reply { to, .. }) | RegionCommand::Push { to, .. },
-            ) = command
-            {
+            let to: &[NodeId] = match &command {
+                Command::Send { to, .. } => std::slice::from_ref(to),
+                Command::Objects(RegionCommand::Reply(Reply { to, .. })) => {
+                    std::slice::from_ref(to)
+                }
+                Command::SendUnits { to, .. } => to,
+                _ => &[],
+            };
+            for to in to {
                 assert!(to.index() < NODES, "something is sent to {to}");
             }
         }

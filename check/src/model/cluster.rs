@@ -225,7 +225,10 @@ impl State {
             Sight::ReadThere => self.has_seen(true),
             Sight::ChangedThere => self.has_seen(false),
             Sight::Pushed => self.nodes().any(|node| node.heap.has_kept()),
-            Sight::FlushDeferred => self.nodes().any(|node| !node.held.is_empty()),
+            Sight::FlushDeferred => {
+                let mut again = self.nodes().flat_map(|node| &node.again);
+                again.any(|(_, message, _)| message.kind() == MessageKind::Flush)
+            }
             Sight::Deferred => self.nodes().any(|node| node.protocol.has_deferred()),
             Sight::PreImageReply => self.network.parcels().any(|parcel| parcel.from_pre_image),
             Sight::Invalidated => self.nodes().any(|node| node.heap.has_invalid()),

@@ -80,9 +80,7 @@ pub struct Node {
     pub written_alone: Vec<Oid>,
     /// It has withdrawn an object from its worker.
     pub has_withdrawn: bool,
-    /// Payloads of flushes that wait for a call; whether they are of elements.
-    pub held: Vec<(NodeId, bool, Vec<WriteId>)>,
-    /// Messages of members that are taken again at the worker's next call.
+    /// Messages that are taken again at the worker's next call.
     pub again: Vec<(NodeId, Message, Vec<WriteId>)>,
     /// In a collective, once it has what it waits for first: whether it has sent its value up. Or
     /// it meets the others to collect diffs.
@@ -159,7 +157,6 @@ impl Node {
             noted: Vec::new(),
             written_alone: Vec::new(),
             has_withdrawn: false,
-            held: Vec::new(),
             again: Vec::new(),
             collecting: None,
             diffs: BTreeMap::new(),
@@ -400,7 +397,7 @@ impl Node {
                     let places = elements::of_unit(unit, around.program);
                     sizes.push(places.len() as u64);
                     for place in places {
-                        values.push(self.gather(place, unit, what)?);
+                        values.push(self.gather(place, (unit, what), around)?);
                     }
                 }
                 message.set_sizes(&sizes);
@@ -443,12 +440,19 @@ impl Node {
     }
 
     /// What of a place goes behind a message.
-    fn gather(&self, place: usize, of: Unit, what: Behind) -> Result<WriteId, Fault> {
+    fn gather(
+        &self,
+        place: usize,
+        what: (Unit, Behind),
+        around: &Around<'_>,
+    ) -> Result<WriteId, Fault> {
         let at = self.presence();
-        match (what, of) {
-            (Behind::Changes, Unit::Object(_)) => self.heap.diff(place, at),
+        match what {
+            (Unit::Object(_), Behind::Changes) if around.bug != Some(Bug::SkipTwin) => {
+                self.heap.diff(place, at)
+            }
             // Elements have no pre-images: those that are writable are written.
-            (Behind::Changes, Unit::Block(_)) if !self.heap.is_writable(place) => {
+            (Unit::Block(_), Behind::Changes) if !self.heap.is_writable(place) => {
                 Ok(WriteId::UNCHANGED)
             }
             _ => self.heap.gather(place, at),

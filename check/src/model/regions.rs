@@ -4,10 +4,7 @@
 use std::ops::Range;
 
 use dhole_model::{Elements, NodeId, Oid};
-use dhole_protocol::{
-    Changed, Flush, Flushed, FlushedAt, Follow, Pushed, RegionCommand, RegionKind, RegionMessage,
-    Reply, SentList,
-};
+use dhole_protocol::{Changed, Follow, Made, RegionCommand, RegionKind, Reply, SentList};
 
 use crate::Bug;
 use crate::model::node::Around;
@@ -47,7 +44,7 @@ pub(crate) trait Modelled: RegionKind {
     fn changed(
         self,
         _: &mut Node,
-        _by: (NodeId, &FlushedAt, usize),
+        _: &Made,
         _places: Vec<u64>,
         _: &mut Around<'_>,
     ) -> Result<(), Fault> {
@@ -87,12 +84,17 @@ impl Modelled for Oid {
     fn changed(
         self,
         node: &mut Node,
-        (by, at, place): (NodeId, &FlushedAt, usize),
+        made: &Made,
         places: Vec<u64>,
         around: &mut Around<'_>,
     ) -> Result<(), Fault> {
-        let (oid, site) = (self, at.sites[place]);
-        node.changed(Changed { oid, by, site }, places, Some(&at.time), around)
+        let Made { by, at, place } = made;
+        let changed = Changed {
+            oid: self,
+            by: *by,
+            site: at.sites[*place],
+        };
+        node.changed(changed, places, Some(&at.time), around)
     }
 }
 
@@ -153,18 +155,6 @@ impl Node {
                     payload.next().ok_or(Fault::Heap)?;
                 }
             }
-            RegionCommand::Push { to, sent } => {
-                let places = sent.iter().flat_map(|sent| sent.region.places(program));
-                let values = places.map(|place| self.heap.gather(place, at));
-                let values = values.collect::<Result<_, _>>()?;
-                let pushed = sent.into_iter().map(|sent| Pushed {
-                    bytes: sent.region.places(program).len() as u64,
-                    sent,
-                });
-                let pushed = pushed.collect();
-                let message = R::message(RegionMessage::Update { pushed });
-                self.send(to, message, values, false, around);
-            }
             RegionCommand::Keep { region, .. } => {
                 for place in region.places(program) {
                     let value = payload.next().ok_or(Fault::Heap)?;
@@ -180,61 +170,6 @@ impl Node {
             RegionCommand::InstallKept(region) => {
                 let mut places = region.places(program);
                 places.try_for_each(|place| self.heap.install_kept(place, at))?;
-            }
-            RegionCommand::Flush {
-                to,
-                number,
-                regions,
-                at: written_at,
-            } => {
-                let differs = !R::ELEMENTS && around.bug != Some(Bug::SkipTwin);
-                let places = regions.iter().flat_map(|region| region.places(program));
-                let values = places.map(|place| match differs {
-                    true => self.heap.diff(place, at),
-                    false => self.heap.gather(place, at),
-                });
-                let values = values.collect::<Result<_, _>>()?;
-                let flushed = regions.into_iter().map(|region| Flushed {
-                    bytes: region.places(program).len() as u64,
-                    region,
-                });
-                let message = R::message(RegionMessage::Flush(Flush {
-                    number,
-                    flushed: flushed.collect(),
-                    at: written_at,
-                }));
-                self.send(to, message, values, false, around);
-            }
-            RegionCommand::Hold { from } => {
-                self.held.push((from, R::ELEMENTS, payload.collect()));
-            }
-            RegionCommand::Merge { from, flush, held } => {
-                let of_it = |held: &(NodeId, bool, _)| (held.0, held.1) == (from, R::ELEMENTS);
-                let values: Vec<_> = match held {
-                    true => {
-                        let place = self.held.iter().position(of_it);
-                        self.held.remove(place.ok_or(Fault::Heap)?).2
-                    }
-                    false => payload.collect(),
-                };
-                let mut values = values.into_iter();
-                for (which, Flushed { region, .. }) in flush.flushed.into_iter().enumerate() {
-                    let mut changed = Vec::new();
-                    region.ends_version(self);
-                    for (place, number) in region.places(program).zip(0_u64..) {
-                        let value = values.next().ok_or(Fault::Heap)?;
-                        self.heap.merge(place, value, at)?;
-                        if value != WriteId::UNCHANGED {
-                            changed.push(number);
-                        }
-                    }
-                    let mut places = region.places(program);
-                    let is_freed = places.all(|place| self.heap.is_freed(place));
-                    if let Some(written_at) = flush.at.as_deref().filter(|_| !is_freed) {
-                        region.changed(self, (from, written_at, which), changed, around)?;
-                    }
-                    region.publish(self, program);
-                }
             }
             RegionCommand::ZeroFill(region) => {
                 let mut places = region.places(program);
@@ -265,11 +200,22 @@ impl Node {
                 }
                 region.publish(self, program);
             }
-            RegionCommand::MergeNext { region, .. } => {
-                for place in region.places(program) {
+            RegionCommand::MergeNext { region, made, .. } => {
+                region.ends_version(self);
+                let mut changed = Vec::new();
+                for (place, number) in region.places(program).zip(0_u64..) {
                     let value = payload.next().ok_or(Fault::Heap)?;
                     self.heap.merge(place, value, at)?;
+                    if value != WriteId::UNCHANGED {
+                        changed.push(number);
+                    }
                 }
+                let mut places = region.places(program);
+                let is_freed = places.all(|place| self.heap.is_freed(place));
+                if let Some(made) = made.filter(|_| !is_freed) {
+                    region.changed(self, &made, changed, around)?;
+                }
+                region.publish(self, program);
             }
             RegionCommand::Free(ids) => self.free(ids, around)?,
         }

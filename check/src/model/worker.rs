@@ -286,10 +286,10 @@ impl Node {
             _ => {}
         }
         if self.protocol.has_deferred() && around.bug != Some(Bug::NeverServe) {
-            self.step(Event::Serve, &[], around)?;
             for (from, message, payload) in std::mem::take(&mut self.again) {
                 self.step(Event::DeliverAgain { from, message }, &payload, around)?;
             }
+            self.step(Event::Serve, &[], around)?;
         }
         event.map_or(Ok(()), |event| self.step(event, &[], around))
     }

@@ -1,23 +1,12 @@
 //! What a node does with elements of arrays, as its protocol says.
 
-use dhole_heap::HeapMut;
-use dhole_model::{Elements, NodeId};
-use dhole_protocol::{Message, ProtocolError, RegionCommand, Reply, Sent};
+use dhole_model::Elements;
+use dhole_protocol::{Behind, Message, ProtocolError, RegionCommand, Reply, Sent};
 
 use crate::blocks::merge_block;
 use crate::node::State;
 use crate::notice_check::not_awaited;
-use crate::region_commands::Stored;
 use crate::step::{Step, must, not_stored};
-
-impl Stored for Elements {
-    const ELEMENTS: bool = true;
-
-    fn gather(self, heap: &mut HeapMut<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let gathered = heap.gather_elements(self, out);
-        gathered.map_err(|refused| not_stored(self.array, &refused))
-    }
-}
 
 impl State {
     pub(crate) fn carry_out_on_array(
@@ -75,23 +64,29 @@ impl State {
                 must(made, "who frees or hears of it is in a call with `&mut w`");
             }
             RegionCommand::Skip(sent) => {
-                State::next_elements(sent.region, step.from, step)?;
+                State::next_elements(sent.region, step)?;
             }
             RegionCommand::MergeNext {
-                region: block,
+                region: elements,
                 bytes,
+                form,
+                ..
             } => {
-                let changes = State::next_bytes(step, step.from, bytes)?;
-                if !step.heap.is_array_freed(block.array) {
-                    merge_block(block, changes, step)?;
+                let changes = step.next_bytes(bytes)?;
+                if step.heap.is_array_freed(elements.array) {
+                    return Ok(());
                 }
+                if form == Behind::Changes {
+                    return merge_block(elements, changes, step);
+                }
+                let merged = step.heap.merge_elements(elements, changes);
+                merged.map_err(|refused| not_stored(elements.array, &refused))?;
             }
-            RegionCommand::Push { to, sent } => self.push(to, &sent, step)?,
             RegionCommand::Keep {
                 region: elements,
                 bytes,
             } => {
-                let bytes = State::next_bytes(step, self.id, bytes)?;
+                let bytes = step.next_bytes(bytes)?;
                 step.heap.keep_elements(elements, bytes);
             }
             RegionCommand::Discard(elements) => step.heap.discard_kept_elements(elements),
@@ -100,25 +95,6 @@ impl State {
                 let installed = step.heap.install_kept_elements(elements);
                 installed.map_err(|refused| not_stored(elements.array, &refused))?;
             }
-            RegionCommand::Flush {
-                to,
-                number,
-                regions,
-                at,
-            } => self.flush((to, number), &regions, at, step)?,
-            RegionCommand::Hold { from } => self.hold::<Elements>(from, step),
-            RegionCommand::Merge { from, flush, held } => self.merge(
-                (from, &flush),
-                held,
-                step,
-                |_, (_, elements), bytes, step| {
-                    if step.heap.is_array_freed(elements.array) {
-                        return Ok(());
-                    }
-                    let merged = step.heap.merge_elements(elements, bytes);
-                    merged.map_err(|refused| not_stored(elements.array, &refused))
-                },
-            )?,
         }
         Ok(())
     }
@@ -129,8 +105,8 @@ impl State {
         sent: Sent<Elements>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        let (elements, from) = (sent.region, sent.version.node);
-        let bytes = State::next_elements(elements, from, step)?;
+        let elements = sent.region;
+        let bytes = State::next_elements(elements, step)?;
         let installed = step.heap.install_elements(elements, bytes);
         installed.map_err(|refused| not_stored(elements.array, &refused))?;
         if let Some(info) = step.heap.type_of_array(elements.array) {
@@ -142,11 +118,10 @@ impl State {
     /// The bytes of elements, which are the next ones in the payload.
     fn next_elements<'a>(
         elements: Elements,
-        from: NodeId,
         step: &mut Step<'a, '_>,
     ) -> Result<&'a [u8], ProtocolError> {
         let sized = step.heap.bytes_of_elements(elements);
         let bytes = sized.map_err(|refused| not_stored(elements.array, &refused))?;
-        State::next_bytes(step, from, bytes as u64)
+        step.next_bytes(bytes as u64)
     }
 }

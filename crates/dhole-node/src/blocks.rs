@@ -10,8 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::access::not_ready;
 use crate::node::State;
-use crate::region_commands::{NUMBER, Stored, number, split};
-use crate::step::{Step, not_stored};
+use crate::step::{Step, gather_elements, not_stored, split};
 use crate::worker::{Failure, Link};
 
 impl Link<'_> {
@@ -109,6 +108,14 @@ fn next(
     })
 }
 
+/// Bytes of a number.
+const NUMBER: u64 = size_of::<u64>() as u64;
+
+/// The number that eight bytes are.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
 /// Appends what the worker has written of a block: its writable elements.
 pub(crate) fn gather_changes(
     block: Elements,
@@ -118,7 +125,7 @@ pub(crate) fn gather_changes(
     for part in step.heap.writable_of(block) {
         payload.extend(&part.first.to_le_bytes());
         payload.extend(&part.count.to_le_bytes());
-        part.gather(step.heap, payload.buffer())?;
+        gather_elements(part, step.heap, payload)?;
     }
     Ok(())
 }

@@ -64,10 +64,7 @@ pub(crate) struct State {
     pub(crate) nodes: usize,
     pub(crate) protocol: Protocol,
     pub(crate) commands: Commands,
-    /// Payloads of flushes that wait for a call of the worker, by sender; whether they are of
-    /// elements of arrays.
-    pub held: Vec<(NodeId, bool, Payload)>,
-    /// Messages of members that are taken again at the worker's next call.
+    /// Messages that are taken again at the worker's next call, and their payloads.
     pub(crate) again: Vec<(NodeId, Message, Payload)>,
     pub counting: Counting,
     /// The access that the worker makes has faulted, and takes no second fault to write.
@@ -127,7 +124,6 @@ impl Node {
             nodes,
             protocol: settings.protocol(id, cluster),
             commands: Commands::new(),
-            held: Vec::new(),
             again: Vec::new(),
             faulted: false,
             twin_bytes: 0,
@@ -517,6 +513,12 @@ impl State {
         self.protocol.has_unflushed()
     }
 
+    /// A request begins to wait for a call of the worker.
+    pub(crate) fn is_deferred(&mut self) {
+        self.counting.all.deferred_requests += 1;
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
     /// Answers the requests that waited for a call of the worker.
     pub fn serve(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         match self.protocol.has_deferred() {
@@ -719,7 +721,7 @@ impl State {
                 }
             }
             Command::PassOver { bytes } => {
-                State::next_bytes(step, self.id, bytes)?;
+                step.next_bytes(bytes)?;
             }
             Command::Compare { oid, site } => self.compare(oid, site, step)?,
             Command::ExpectWrite { oid, pre_image } => {
@@ -753,10 +755,7 @@ impl State {
                 }
                 self.races.push(race);
             }
-            Command::Deferred => {
-                counting.all.deferred_requests += 1;
-                self.asked.store(true, Ordering::Relaxed);
-            }
+            Command::Deferred => self.is_deferred(),
             Command::Done => self.done = true,
             Command::Deadlock(cycle) => self.end(Ended::Deadlock(cycle)),
         }

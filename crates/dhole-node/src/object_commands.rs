@@ -1,33 +1,23 @@
 //! What a node does with objects, as its protocol says.
 
 use dhole_heap::{HeapMut, diff_ranges};
-use dhole_model::{CallSite, NodeId, Oid, VectorTime};
-use dhole_protocol::{
-    Changed, Commands, FlushedAt, Message, ProtocolError, RegionCommand, Reply, Sent,
-};
+use dhole_model::{CallSite, Oid, VectorTime};
+use dhole_net::Payload;
+use dhole_protocol::{Changed, Commands, Made, Message, ProtocolError, RegionCommand, Reply, Sent};
 
 use crate::install::{install, take};
 use crate::node::State;
 use crate::notice_check::not_awaited;
-use crate::region_commands::Stored;
 use crate::step::{Step, gather, must, not_stored};
 
-impl Stored for Oid {
-    const ELEMENTS: bool = false;
-
-    fn gather(self, heap: &mut HeapMut<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let gathered = heap.gather(self, out).map(drop);
-        gathered.map_err(|cause| not_stored(self, &cause))
-    }
-
-    fn gather_written(
-        self,
-        heap: &mut HeapMut<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
-        let gathered = heap.gather_diff(self, out).map(drop);
-        gathered.map_err(|cause| not_stored(self, &cause))
-    }
+/// Appends what the worker has changed in an object.
+pub(crate) fn gather_diff(
+    oid: Oid,
+    heap: &mut HeapMut<'_>,
+    out: &mut Payload,
+) -> Result<(), ProtocolError> {
+    let gathered = heap.gather_diff(oid, out.buffer()).map(drop);
+    gathered.map_err(|cause| not_stored(oid, &cause))
 }
 
 impl State {
@@ -67,9 +57,8 @@ impl State {
                 let object = take(sent, step)?;
                 self.graphs.names(sent.region, object, None, step.heap);
             }
-            RegionCommand::Push { to, sent } => self.push(to, &sent, step)?,
             RegionCommand::Keep { region: oid, bytes } => {
-                let bytes = State::next_bytes(step, self.id, bytes)?;
+                let bytes = step.next_bytes(bytes)?;
                 step.heap.keep_pushed(oid, bytes);
             }
             RegionCommand::Discard(oid) => step.heap.discard_pushed(oid),
@@ -78,19 +67,6 @@ impl State {
                 step.heap
                     .install_pushed(oid)
                     .map_err(|refused| not_stored(oid, &refused))?;
-            }
-            RegionCommand::Flush {
-                to,
-                number,
-                regions,
-                at,
-            } => self.flush((to, number), &regions, at, step)?,
-            RegionCommand::Hold { from } => self.hold::<Oid>(from, step),
-            RegionCommand::Merge { from, flush, held } => {
-                let by = (from, flush.at.as_deref());
-                self.merge((from, &flush), held, step, |it, object, diff, step| {
-                    it.merge_object(object, diff, by, step)
-                })?
             }
             RegionCommand::ZeroFill(oid) => {
                 counting.all.zero_fills += 1;
@@ -129,12 +105,14 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
-            RegionCommand::MergeNext { region: oid, bytes } => {
-                let diff = State::next_bytes(step, step.from, bytes)?;
-                if !step.heap.is_freed(oid) {
-                    let merged = step.heap.merge(oid, diff);
-                    merged.map_err(|refused| not_stored(oid, &refused))?;
-                }
+            RegionCommand::MergeNext {
+                region,
+                bytes,
+                made,
+                ..
+            } => {
+                let diff = step.next_bytes(bytes)?;
+                self.merge_object(region, diff, made, step)?;
             }
         }
         Ok(())
@@ -148,7 +126,7 @@ impl State {
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let mut diff = step.pool.take();
-        oid.gather_written(step.heap, diff.buffer())?;
+        gather_diff(oid, step.heap, &mut diff)?;
         let by = self.id();
         self.changed(Changed { oid, by, site }, &diff, None, step)?;
         step.pool.give_back(diff);
@@ -172,12 +150,12 @@ impl State {
             .try_for_each(|command| self.carry_out(command, step))
     }
 
-    /// Changes an object by the differences that another node flushed.
+    /// Changes an object by the differences that another node sent.
     fn merge_object(
         &mut self,
-        (place, oid): (usize, Oid),
+        oid: Oid,
         diff: &[u8],
-        (from, at): (NodeId, Option<&FlushedAt>),
+        made: Option<Made>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         if step.heap.is_freed(oid) {
@@ -186,8 +164,8 @@ impl State {
         self.unpublish(oid, step.heap);
         let merged = step.heap.merge(oid, diff);
         merged.map_err(|refused| not_stored(oid, &refused))?;
-        if let Some(at) = at {
-            let (by, site) = (from, at.sites[place]);
+        if let Some(Made { by, at, place }) = made {
+            let site = at.sites[place];
             self.changed(Changed { oid, by, site }, diff, Some(&at.time), step)?;
         }
         self.publish(oid, step.heap);

@@ -261,7 +261,7 @@ impl State {
             PageCommand::ZeroFill(_) => counted.zero_fills += 1,
             PageCommand::MakeValid(page) => heap.make_page_valid(page).map_err(not_stored)?,
             PageCommand::Install(page) => {
-                let bytes = State::next_bytes(step, self.id, dhole_heap::PAGE_BYTES)?;
+                let bytes = step.next_bytes(dhole_heap::PAGE_BYTES)?;
                 let installed = pages(step.heap).install_page(page, bytes);
                 installed.map_err(not_stored)?;
                 self.counting.waits.came(bytes.len());
@@ -313,12 +313,12 @@ impl State {
                 work.protections += 1;
             }
             PageCommand::Keep(SentDiff { id, bytes, .. }) => {
-                let diff = State::next_bytes(step, id.node, u64::from(bytes))?;
+                let diff = step.next_bytes(u64::from(bytes))?;
                 pages(step.heap).keep_page_diff(key(id), diff);
                 self.protocol.keeps_diff(u64::from(bytes));
             }
-            PageCommand::PassOver(SentDiff { id, bytes, .. }) => {
-                State::next_bytes(step, id.node, u64::from(bytes))?;
+            PageCommand::PassOver(SentDiff { bytes, .. }) => {
+                step.next_bytes(u64::from(bytes))?;
             }
             PageCommand::Drop(page) => {
                 must(

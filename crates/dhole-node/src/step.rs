@@ -1,7 +1,7 @@
 //! What one step of a node works with beside the node's state, and what it may ask of the heap.
 
 use dhole_heap::{HeapMut, Presence};
-use dhole_model::{NodeId, Notify, Oid};
+use dhole_model::{Elements, NodeId, Notify, Oid};
 use dhole_net::{Outbox, Payload, PayloadPool};
 use dhole_protocol::{Message, ProtocolError, Sent, WorkerIs};
 
@@ -16,6 +16,27 @@ pub(crate) struct Step<'a, 'g> {
     pub payload: &'a [u8],
     /// How the bytes of a message are sent at once, where that can be done; whether they were.
     pub at_once: Option<AtOnce<'a>>,
+}
+
+impl<'a> Step<'a, '_> {
+    /// Takes the next bytes of the payload.
+    pub(crate) fn next_bytes(&mut self, bytes: u64) -> Result<&'a [u8], ProtocolError> {
+        let (next, rest) = split(self.payload, bytes, self.from)?;
+        self.payload = rest;
+        Ok(next)
+    }
+}
+
+/// So many bytes, and those behind them.
+pub(crate) fn split(
+    payload: &[u8],
+    bytes: u64,
+    from: NodeId,
+) -> Result<(&[u8], &[u8]), ProtocolError> {
+    let at = usize::try_from(bytes).ok();
+    let parts = at.and_then(|at| payload.split_at_checked(at));
+    let what = "a message holds fewer bytes than it names";
+    parts.ok_or(ProtocolError::BadMessage { from, what })
 }
 
 /// Sends a message as [`Machine::send_bytes`](crate::Machine::send_bytes); whether it was sent.
@@ -45,6 +66,16 @@ pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mu
     if let Err(refused) = gathered {
         panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");
     }
+}
+
+/// Appends the bytes of elements.
+pub(crate) fn gather_elements(
+    elements: Elements,
+    heap: &mut HeapMut<'_>,
+    out: &mut Payload,
+) -> Result<(), ProtocolError> {
+    let gathered = heap.gather_elements(elements, out.buffer());
+    gathered.map_err(|refused| not_stored(elements.array, &refused))
 }
 
 /// The heap refuses what a protocol asks of it.

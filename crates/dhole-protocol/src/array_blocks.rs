@@ -64,8 +64,23 @@ impl ArrayBlocks {
 pub enum Unit {
     /// An object.
     Object(Oid),
-    /// The elements of a block.
+    /// Elements: those of a block, where blocks are units.
     Block(Elements),
+}
+
+/// What of units goes behind a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Behind {
+    /// Their bytes, for a node that has asked.
+    Bytes,
+    /// Their bytes, for nodes that have not asked.
+    Pushed,
+    /// What the worker has changed in them. Of an object these are the differences against its
+    /// pre-image. Of a block they are its writable elements: of each range of them the first and
+    /// the number, eight bytes each, and the elements' bytes.
+    Changes,
+    /// Their bytes, all of which the worker has written: those of elements.
+    Written,
 }
 
 /// The worker does something with an array whose blocks are units.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 use smallvec::SmallVec;
 
-use crate::array_blocks::Unit;
+use crate::array_blocks::{Behind, Unit};
 use crate::array_event::ArrayEvent;
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
@@ -260,19 +260,6 @@ pub struct Along {
     pub make_clean: bool,
 }
 
-/// What of units goes behind a message.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Behind {
-    /// Their bytes, for a node that has asked.
-    Bytes,
-    /// Their bytes, for nodes that have not asked.
-    Pushed,
-    /// What the worker has changed in them. Of an object these are the differences against its
-    /// pre-image. Of a block they are its writable elements: of each range of them the first and
-    /// the number, eight bytes each, and the elements' bytes.
-    Changes,
-}
-
 /// Something that the node is to do. Commands name bytes and never carry them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
@@ -327,8 +314,8 @@ pub enum Command {
         /// What of them.
         what: Behind,
     },
-    /// Keep a message of a member with its payload, and take it again at the worker's next call,
-    /// by [`Event::DeliverAgain`].
+    /// Keep a message with its payload, and take it again at the worker's next call, by
+    /// [`Event::DeliverAgain`].
     DeliverAgain {
         /// The sender.
         from: NodeId,

@@ -74,7 +74,7 @@ pub use dhole_group as group;
 pub use dhole_part as part;
 pub use dhole_sync as wait_graph;
 
-pub use array_blocks::{ArrayBlocks, BlockAccess, BlockEvent, Needs, Unit};
+pub use array_blocks::{ArrayBlocks, Behind, BlockAccess, BlockEvent, Needs, Unit};
 pub use array_event::{ArrayEvent, UnreadElements};
 pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
@@ -83,7 +83,7 @@ pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
-pub use command::{Along, Behind, Command, Commands, Event, Unread, WorkerIs};
+pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
 pub use frame::Frame;
@@ -96,7 +96,7 @@ pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, Wanted
 pub use protocol::Protocol;
 pub use race::{Race, Raced, RacingWrite};
 pub use ranges::Ranges;
-pub use region_command::RegionCommand;
+pub use region_command::{Made, RegionCommand};
 pub use sync::barrier::BarrierRound;
 pub use sync::collection::Gossip;
 pub use sync::collective::{

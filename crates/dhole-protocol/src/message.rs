@@ -474,8 +474,11 @@ impl Message {
 
     /// Says how many bytes its payload has of each unit.
     pub fn set_sizes(&mut self, sizes: &[u64]) {
-        if let Message::Coherence(it) = self {
-            it.sizes = sizes.into();
+        match self {
+            Message::Region(it) => it.set_sizes(sizes),
+            Message::Elements(it) => it.set_sizes(sizes),
+            Message::Coherence(it) => it.sizes = sizes.into(),
+            _ => {}
         }
     }
 

@@ -207,10 +207,15 @@ impl Protocol {
                 let at = self.barrier.arrive(false, true);
                 self.arrive(at, site, out)?
             }
-            Event::Serve => self.coherence.serve(worker, out)?,
+            Event::Serve => self.coherence.serve(out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::DeliverAgain { from, message } => {
-                self.coherence.members.undefer(from);
+                let it = &mut self.coherence;
+                match message {
+                    Message::Region(_) => it.home.undefer(from),
+                    Message::Elements(_) => it.arrays.home.undefer(from),
+                    _ => it.members.undefer(from),
+                }
                 self.handle(from, message, worker, out)?
             }
             Event::WaitedLong => self.suspect(out),

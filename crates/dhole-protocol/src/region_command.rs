@@ -3,9 +3,20 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, OidRange};
-use smallvec::SmallVec;
 
-use crate::transfer::{Flush, FlushedAt, Reply, Sent, SentList};
+use crate::array_blocks::Behind;
+use crate::transfer::{FlushedAt, Reply, Sent};
+
+/// When and where changes of a region were made.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Made {
+    /// The node that made them.
+    pub by: NodeId,
+    /// When and where it made those of a flush.
+    pub at: Arc<FlushedAt>,
+    /// Which of the flush these are.
+    pub place: usize,
+}
 
 /// Something that the node is to do with regions of one kind: objects, or elements of arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -21,14 +32,6 @@ pub enum RegionCommand<R> {
     Install(Sent<R>),
     /// Take the next bytes out of the payload and forget them: a valid copy is here.
     Skip(Sent<R>),
-    /// Gather the bytes of regions and send them as a
-    /// [`RegionMessage::Update`](crate::RegionMessage::Update).
-    Push {
-        /// A reader of the regions.
-        to: NodeId,
-        /// The regions.
-        sent: SentList<R>,
-    },
     /// Take the next bytes out of the payload and keep them aside, in place of older ones.
     Keep {
         /// The region that they are a copy of.
@@ -40,36 +43,6 @@ pub enum RegionCommand<R> {
     InstallKept(R),
     /// Drop the copy that was kept aside.
     Discard(R),
-    /// Send what the worker has written, as a
-    /// [`RegionMessage::Flush`](crate::RegionMessage::Flush): what it has changed in objects
-    /// against their pre-images, or the bytes of elements.
-    Flush {
-        /// The regions' home.
-        to: NodeId,
-        /// The number of the flush.
-        number: u32,
-        /// The regions.
-        regions: SmallVec<[R; 1]>,
-        /// When and where they were written, if races are looked for.
-        at: Option<Arc<FlushedAt>>,
-    },
-    /// Keep the payload of this node's flush until it is merged.
-    Hold {
-        /// The sender.
-        from: NodeId,
-    },
-    /// Change objects by the differences in the payload, and tell
-    /// [`Protocol::changed_at_home`](crate::Protocol::changed_at_home) of each, where the flush
-    /// says when. What was compared before gets a new pre-image. Put the payload in the place of
-    /// elements.
-    Merge {
-        /// The sender.
-        from: NodeId,
-        /// The regions, in the order of the payload.
-        flush: Flush<R>,
-        /// Whether the payload is the one that was [held](RegionCommand::Hold).
-        held: bool,
-    },
     /// Make an all-zero copy of a region that nobody has written.
     ZeroFill(R),
     /// Make a copy unreadable; its bytes stay.
@@ -84,13 +57,18 @@ pub enum RegionCommand<R> {
     },
     /// Make a writable copy read-only, and drop its pre-image.
     MakeClean(R),
-    /// Take the next changes out of the payload, and change the region by them: the differences of
-    /// an object, or what the worker of another node has written of a block.
+    /// Take the next changes out of the payload, and change the region by them. An object that was
+    /// compared before gets a new pre-image.
     MergeNext {
         /// The region.
         region: R,
         /// How many bytes the changes are.
         bytes: u64,
+        /// Their form.
+        form: Behind,
+        /// When and where they were made, if races are looked for: tell
+        /// [`Protocol::changed_at_home`](crate::Protocol::changed_at_home) of it.
+        made: Option<Made>,
     },
     /// Forget objects, or an array, which were freed.
     Free(OidRange),

@@ -1,15 +1,17 @@
 //! The end of an interval: what was written in it gets a version, and others are to hear of it.
 
 use dhole_model::{NodeId, OidRange, Version};
+use smallvec::SmallVec;
 
 use super::Protocols;
+use crate::array_blocks::Behind;
 use crate::coherence::object_table::Ended;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::region::Table;
 use crate::command::{Command, Commands};
 use crate::sync::compaction::joined;
 use crate::sync::interval::Attached;
-use crate::{Interval, RegionCommand, Sent};
+use crate::{Interval, Pushed, RegionCommand, RegionMessage, Sent};
 
 impl Protocols {
     /// From now on others may read what is clean here without a message. What is written here
@@ -83,9 +85,17 @@ impl Protocols {
         }
         pushes.sort_unstable();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
-            let sent = of_one.iter().map(|&(_, region)| Sent { region, version });
-            let (to, sent) = (of_one[0].0, sent.collect());
-            R::command(RegionCommand::Push { to, sent })
+            let pushed = of_one.iter().map(|&(_, region)| Pushed {
+                sent: Sent { region, version },
+                bytes: 0,
+            });
+            let pushed = pushed.collect();
+            Command::SendUnits {
+                to: SmallVec::from_elem(of_one[0].0, 1),
+                message: R::message(RegionMessage::Update { pushed }),
+                units: of_one.iter().map(|(_, region)| region.unit()).collect(),
+                what: Behind::Pushed,
+            }
         }));
     }
 

@@ -213,22 +213,13 @@ impl Protocols {
     }
 
     /// Answers the requests that waited for the worker.
-    pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
-        self.serve_kind::<Oid>(worker, out)?;
+    pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.serve_kind::<Oid>(out)?;
         self.treadmarks.serve(out)?;
-        self.serve_kind::<Elements>(worker, out)
+        self.serve_kind::<Elements>(out)
     }
 
-    fn serve_kind<R: HasParts>(
-        &mut self,
-        worker: WorkerIs,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        let open = self.intervals.open();
-        let Parts {
-            home, table, races, ..
-        } = R::parts(self);
-        home.serve(worker, table, (races, open), out);
+    fn serve_kind<R: HasParts>(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
         let mut leaving = VecDeque::new();
         while let Some(request) = R::parts(self).fetching.deferred.pop_front() {
             match self.leaves_a_member(&request) {

@@ -17,7 +17,6 @@
 
 mod retention;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime};
@@ -30,7 +29,7 @@ use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::{Table, push_region};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
-use crate::{Flush, Flushed, FlushedAt, RegionCommand, RegionMessage};
+use crate::{Flush, Flushed, FlushedAt, Made, RegionCommand, RegionMessage};
 use retention::Retention;
 
 /// One node's part of the protocol, for one kind of regions.
@@ -47,8 +46,8 @@ pub(crate) struct Home<R: Kind> {
     flush: u32,
     /// The homes that have not acknowledged it yet.
     awaited: Vec<NodeId>,
-    /// Flushes that wait for a call of the worker that owns the token; at most one of each node.
-    waiting: VecDeque<(NodeId, Flush<R>)>,
+    /// The nodes whose flushes wait for a call of the worker that owns the token.
+    waiting: Vec<NodeId>,
 }
 
 impl<R: Kind> Default for Home<R> {
@@ -60,7 +59,7 @@ impl<R: Kind> Default for Home<R> {
             retention: Retention::default(),
             flush: 0,
             awaited: Vec::new(),
-            waiting: VecDeque::new(),
+            waiting: Vec::new(),
         }
     }
 }
@@ -201,14 +200,21 @@ impl<R: Kind> Home<R> {
                     sites: of_home.iter().map(|of| races.site_of(of.2)).collect(),
                 };
                 let at = races.is_looking().then(|| Arc::new(at()));
-                let regions = of_home.iter().map(|(_, region, _)| *region).collect();
-                let number = self.flush;
-                out.push(R::command(RegionCommand::Flush {
-                    to,
-                    number,
-                    regions,
+                let flushed = of_home.iter().map(|(_, region, _)| Flushed {
+                    region: *region,
+                    bytes: 0,
+                });
+                let flush = Flush {
+                    number: self.flush,
+                    flushed: flushed.collect(),
                     at,
-                }));
+                };
+                out.push(Command::SendUnits {
+                    to: SmallVec::from_elem(to, 1),
+                    message: R::message(RegionMessage::Flush(flush)),
+                    units: of_home.iter().map(|(_, region, _)| region.unit()).collect(),
+                    what: R::FLUSHED,
+                });
             }
             let may_stay = R::STAYS_WRITABLE && to == me && races.allows_exclusive();
             for (_, part, _) in of_home {
@@ -250,22 +256,33 @@ impl<R: Kind> Home<R> {
         if !flush.flushed.iter().all(is_home) {
             return bad(R::NOT_AT_HOME);
         }
-        if self.waiting.iter().any(|(other, _)| *other == from) {
+        if self.waiting.contains(&from) {
             return bad("a second flush while its first one is open");
         }
-        if worker == WorkerIs::InCall {
-            self.merge((from, flush), false, table, races, out);
-        } else {
-            self.waiting.push_back((from, flush));
-            out.push(R::command(RegionCommand::Hold { from }));
-            out.push(Command::Deferred);
+        if worker != WorkerIs::InCall {
+            self.waiting.push(from);
+            let message = R::message(RegionMessage::Flush(flush));
+            out.push(Command::DeliverAgain { from, message });
+            return Ok(());
         }
+        self.tells |= R::find_races(from, &flush, &self.written, table, races, out);
+        for (place, &Flushed { region, bytes }) in flush.flushed.iter().enumerate() {
+            out.push(R::command(RegionCommand::MergeNext {
+                region,
+                bytes,
+                form: R::FLUSHED,
+                made: flush.at.clone().map(|at| Made {
+                    by: from,
+                    at,
+                    place,
+                }),
+            }));
+        }
+        let then = Then::Acknowledge(from, flush.number);
+        let changed = flush.flushed.iter().map(|it| it.region);
+        let then = self.retention.changed(from, changed, then, out);
+        acknowledge::<R>(then, out);
         Ok(())
-    }
-
-    /// Whether a flush waits for the worker.
-    pub fn has_deferred(&self) -> bool {
-        !self.waiting.is_empty()
     }
 
     /// How many flushes wait for the worker.
@@ -273,36 +290,9 @@ impl<R: Kind> Home<R> {
         self.waiting.len()
     }
 
-    /// Takes the flushes that waited for the worker.
-    pub fn serve(
-        &mut self,
-        worker: WorkerIs,
-        table: &R::Table,
-        (races, open): (&mut RaceFinder, IntervalIndex),
-        out: &mut Commands,
-    ) {
-        while worker == WorkerIs::InCall
-            && let Some(waiting) = self.waiting.pop_front()
-        {
-            self.merge(waiting, true, table, (&mut *races, open), out);
-        }
-    }
-
-    fn merge(
-        &mut self,
-        (from, flush): (NodeId, Flush<R>),
-        held: bool,
-        table: &R::Table,
-        races: (&mut RaceFinder, IntervalIndex),
-        out: &mut Commands,
-    ) {
-        self.tells |= R::find_races(from, &flush, &self.written, table, races, out);
-        let changed: SmallVec<[R; 2]> = flush.flushed.iter().map(|it| it.region).collect();
-        let number = flush.number;
-        out.push(R::command(RegionCommand::Merge { from, flush, held }));
-        let then = Then::Acknowledge(from, number);
-        let then = self.retention.changed(from, changed.into_iter(), then, out);
-        acknowledge::<R>(then, out);
+    /// The flush of a node is taken again.
+    pub fn undefer(&mut self, from: NodeId) {
+        self.waiting.retain(|other| *other != from);
     }
 
     /// At an acquire: others may have flushed, so what is cached here may be old.

@@ -22,7 +22,8 @@ use dhole_registry::Ship;
 use dhole_wire::Wire;
 use smallvec::SmallVec;
 
-use crate::command::{Behind, WorkerIs};
+use crate::array_blocks::Behind;
+use crate::command::WorkerIs;
 pub(crate) use erased::{AnyMember, Make};
 pub(crate) use turn::{Around, Inboxes, Said, Turn};
 

@@ -11,10 +11,10 @@ impl Protocols {
     /// Whether requests wait for the worker.
     pub fn has_deferred(&self) -> bool {
         self.fetching.has_deferred()
-            || self.home.has_deferred()
+            || self.home.deferred() > 0
             || self.treadmarks.has_deferred()
             || self.arrays.fetching.has_deferred()
-            || self.arrays.home.has_deferred()
+            || self.arrays.home.deferred() > 0
             || self.members.have_deferred()
     }
 

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::check::Checked;
 use super::{Message, PayloadOf, check};
+use crate::array_blocks::{Behind, Unit};
 use crate::transfer::{FetchReply, Flush, FlushedAt, Pushed};
 
 /// A kind of regions.
@@ -18,6 +19,12 @@ pub trait RegionKind: Copy + Eq + Hash + Debug + Wire {
 
     /// The answer to a fetch of regions of this kind.
     fn reply_message(it: FetchReply<Self>) -> Message;
+
+    /// What of a region goes behind the flush that names it.
+    const FLUSHED: Behind;
+
+    /// The region as what goes behind a message.
+    fn unit(self) -> Unit;
 
     /// What makes no sense in the name of a region.
     #[doc(hidden)]
@@ -33,6 +40,12 @@ pub trait RegionKind: Copy + Eq + Hash + Debug + Wire {
 }
 
 impl RegionKind for Oid {
+    const FLUSHED: Behind = Behind::Changes;
+
+    fn unit(self) -> Unit {
+        Unit::Object(self)
+    }
+
     fn message(it: RegionMessage<Oid>) -> Message {
         Message::Region(it)
     }
@@ -43,6 +56,12 @@ impl RegionKind for Oid {
 }
 
 impl RegionKind for Elements {
+    const FLUSHED: Behind = Behind::Written;
+
+    fn unit(self) -> Unit {
+        Unit::Block(self)
+    }
+
     fn message(it: RegionMessage<Elements>) -> Message {
         Message::Elements(it)
     }
@@ -126,6 +145,23 @@ pub enum RegionMessage<R: RegionKind = Oid> {
         /// Who freed it, if that is still known.
         by: Option<NodeId>,
     },
+}
+
+impl<R: RegionKind> RegionMessage<R> {
+    /// As [`Message::set_sizes`].
+    pub(super) fn set_sizes(&mut self, sizes: &[u64]) {
+        match self {
+            RegionMessage::Update { pushed } => {
+                let each = pushed.iter_mut().zip(sizes);
+                each.for_each(|(it, size)| it.bytes = *size);
+            }
+            RegionMessage::Flush(flush) => {
+                let each = flush.flushed.iter_mut().zip(sizes);
+                each.for_each(|(it, size)| it.bytes = *size);
+            }
+            _ => {}
+        }
+    }
 }
 
 fn check_all<R: RegionKind>(all: &[R]) -> Checked {

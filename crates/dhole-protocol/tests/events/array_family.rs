@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, arrive, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid, OidRange, Version};
 use dhole_protocol::{
-    ArrayEvent, Command, Event, Flush, Flushed, Message, ProtocolError, Pushed, RegionCommand,
-    RegionMessage, Sent, UnreadElements, WorkerIs,
+    ArrayEvent, Behind, Command, Event, Flush, Flushed, Message, ProtocolError, Pushed,
+    RegionCommand, RegionMessage, Sent, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
@@ -203,20 +203,15 @@ fn what_was_written_goes_home_in_one_message_and_is_acknowledged() {
     let done = pack.run(1, Event::Flush);
     assert!(done.ends_with(&[Command::Done]), "{done:?}");
     assert!(!pack.nodes[1].has_unflushed());
-    let flushed = |range: Range<u64>| Flushed {
-        bytes: 8 * (range.end - range.start),
-        region: part(range),
+    let merge = |range: Range<u64>| {
+        array(RegionCommand::MergeNext {
+            bytes: 8 * (range.end - range.start),
+            region: part(range),
+            form: Behind::Written,
+            made: None,
+        })
     };
-    let merge = array(RegionCommand::Merge {
-        from: n(1),
-        flush: Flush {
-            number: 1,
-            flushed: [flushed(10..25), flushed(50..60)].into_iter().collect(),
-            at: None,
-        },
-        held: false,
-    });
-    assert_eq!(of_node(&mut pack, 0), [merge]);
+    assert_eq!(of_node(&mut pack, 0), [merge(10..25), merge(50..60)]);
     assert_eq!(pack.messages(), 2);
 }
 
@@ -246,14 +241,17 @@ fn a_flush_waits_for_a_worker_that_computes() {
     pack.begin(1, Event::Flush);
     let (_, _, flush) = pack.in_flight.pop_front().unwrap();
     let done = pack.step(0, from(1, flush.clone()), WorkerIs::Computing);
-    let hold = array(RegionCommand::Hold { from: n(1) });
-    assert_eq!(done, Ok(vec![hold, Command::Deferred]));
+    let again = Command::DeliverAgain {
+        from: n(1),
+        message: flush.clone(),
+    };
+    assert_eq!(done, Ok(vec![again]));
     assert!(pack.nodes[0].has_deferred());
-    let second = pack.step(0, from(1, flush), WorkerIs::Computing);
+    let second = pack.step(0, from(1, flush.clone()), WorkerIs::Computing);
     assert!(matches!(second, Err(ProtocolError::BadMessage { .. })));
-    pack.local(1, Event::Serve);
-    let served = pack.run(0, Event::Serve);
-    let merged = |c: &Command| matches!(c, Command::Array(RegionCommand::Merge { held: true, .. }));
+    let (from, message) = (n(1), flush);
+    let served = pack.run(0, Event::DeliverAgain { from, message });
+    let merged = |c: &Command| matches!(c, Command::Array(RegionCommand::MergeNext { .. }));
     assert!(served.iter().any(merged), "{served:?}");
     assert!(pack.done[1].ends_with(&[Command::Done]));
 }

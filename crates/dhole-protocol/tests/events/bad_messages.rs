@@ -339,9 +339,10 @@ fn take(pack: &Pack, from: NodeId, to: NodeId, message: Message) -> Taken {
         (taken, before)
     }));
     let sends_to_nobody = |command: &Command| match command {
-        Command::Send { to, .. }
-        | Command::Objects(RegionCommand::Reply(Reply { to, .. }))
-        | Command::Objects(RegionCommand::Push { to, .. }) => to.index() >= pack.nodes.len(),
+        Command::Send { to, .. } | Command::Objects(RegionCommand::Reply(Reply { to, .. })) => {
+            to.index() >= pack.nodes.len()
+        }
+        Command::SendUnits { to, .. } => to.iter().any(|to| to.index() >= pack.nodes.len()),
         _ => false,
     };
     match stepped {

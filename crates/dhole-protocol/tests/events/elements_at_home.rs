@@ -299,10 +299,15 @@ fn a_flush_that_waited_for_the_worker_tells_when_it_is_merged() {
     write(&mut pack, 2, 15..30, 5);
     pack.begin(2, Event::Flush);
     let (_, _, flush) = pack.in_flight.pop_back().expect("a flush");
-    let held = pack.step(0, from(2, flush), WorkerIs::Computing);
-    assert!(held.is_ok_and(|done| done.contains(&Command::Deferred)));
+    let kept = pack.step(0, from(2, flush.clone()), WorkerIs::Computing);
+    let (from, message) = (n(2), flush);
+    let again = Event::DeliverAgain {
+        from,
+        message: message.clone(),
+    };
+    assert_eq!(kept, Ok(vec![Command::DeliverAgain { from, message }]));
     assert_eq!(count(&pack, MessageKind::Outdated), 0);
-    pack.run(0, Event::Serve);
+    pack.run(0, again);
     assert_eq!(count(&pack, MessageKind::Outdated), 1);
     assert!(pack.done[2].contains(&Command::Done));
 }

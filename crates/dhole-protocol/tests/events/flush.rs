@@ -3,7 +3,8 @@
 use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{
-    Command, Event, Flush, Flushed, Message, ProtocolError, RegionCommand, RegionMessage, WorkerIs,
+    Behind, Command, Event, Flush, Flushed, Message, ProtocolError, RegionCommand, RegionMessage,
+    Unit, WorkerIs,
 };
 
 /// A pack whose node 0 is home of an object that node 1 has fetched and written.
@@ -51,24 +52,31 @@ fn a_flush_is_over_when_its_home_has_merged_it() {
     let mut pack = written();
     let begun = pack.begin(1, Event::Flush);
     let [
-        Command::Objects(RegionCommand::Flush {
-            to,
-            number,
-            ref regions,
-            ref at,
-        }),
+        Command::SendUnits {
+            ref to,
+            message: Message::Region(RegionMessage::Flush(ref said)),
+            ref units,
+            what: Behind::Changes,
+        },
         Command::Objects(RegionCommand::MakeClean(OBJECT)),
     ] = begun[..]
     else {
         panic!("{begun:?}")
     };
-    assert_eq!((to, &regions[..]), (n(0), &[OBJECT][..]));
-    assert_eq!(*at, None, "no races are looked for");
+    assert_eq!(
+        (&to[..], &units[..]),
+        (&[n(0)][..], &[Unit::Object(OBJECT)][..])
+    );
+    assert_eq!(said.at, None, "no races are looked for");
+    let number = said.number;
     let done = pack.begin(0, from(1, flush(number)));
     assert!(
         matches!(
             done[..],
-            [Command::Objects(RegionCommand::Merge { held: false, .. })]
+            [Command::Objects(RegionCommand::MergeNext {
+                region: OBJECT,
+                ..
+            })]
         ),
         "{done:?}"
     );
@@ -91,24 +99,26 @@ fn a_flush_is_over_when_its_home_has_merged_it() {
 fn a_home_whose_worker_may_hold_references_merges_at_its_next_call() {
     for worker in [WorkerIs::Computing, WorkerIs::Sharing] {
         let mut pack = written();
-        let held = pack.step(0, from(1, flush(1)), worker).unwrap();
-        assert_eq!(
-            held,
-            [
-                Command::Objects(RegionCommand::Hold { from: n(1) }),
-                Command::Deferred
-            ]
-        );
+        let kept = pack.step(0, from(1, flush(1)), worker).unwrap();
+        let (message, from) = (flush(1), n(1));
+        let again = Event::DeliverAgain { from, message };
+        let (message, from) = (flush(1), n(1));
+        let keeps = Command::DeliverAgain { from, message };
+        assert_eq!(kept, std::slice::from_ref(&keeps));
         assert!(
             pack.nodes[0].has_deferred() && pack.in_flight.is_empty(),
             "no acknowledgement"
         );
-        assert_eq!(pack.step(0, Event::Serve, WorkerIs::Sharing).unwrap(), []);
-        let served = pack.step(0, Event::Serve, WorkerIs::InCall).unwrap();
+        let kept = pack.step(0, again.clone(), WorkerIs::Sharing).unwrap();
+        assert_eq!(kept, [keeps]);
+        let served = pack.step(0, again, WorkerIs::InCall).unwrap();
         assert!(
             matches!(
                 served[..],
-                [Command::Objects(RegionCommand::Merge { held: true, .. })]
+                [Command::Objects(RegionCommand::MergeNext {
+                    region: OBJECT,
+                    ..
+                })]
             ),
             "{served:?}"
         );

@@ -34,7 +34,10 @@ fn write(pack: &mut Pack, node: usize, line: u32, leaf: u64) -> Vec<Race> {
                 let changed = Changed { oid, by, site };
                 pack.nodes[0].changed_at_home(changed, leaf, None, &mut found);
             }
-            Command::Objects(RegionCommand::Flush { at: Some(at), .. }) => {
+            Command::SendUnits {
+                message: Message::Region(RegionMessage::Flush(Flush { at: Some(at), .. })),
+                ..
+            } => {
                 let (oid, by, site) = (OBJECT, n(node), at.sites[0]);
                 let (leaf, time) = (std::iter::once(leaf..leaf + 8), Some(&at.time));
                 let changed = Changed { oid, by, site };
@@ -138,8 +141,10 @@ fn a_flush_of_an_interval_that_is_over_is_refused() {
     };
     pack.local(1, fault);
     for command in pack.begin(1, Event::Flush) {
-        if let Command::Objects(RegionCommand::Flush { at: Some(new), .. }) = command {
-            at = Some(new);
+        if let Command::SendUnits { message, .. } = command
+            && let Message::Region(RegionMessage::Flush(flush)) = message
+        {
+            at = flush.at;
         }
     }
     pack.settle();

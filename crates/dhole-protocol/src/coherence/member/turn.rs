@@ -3,12 +3,12 @@
 use dhole_model::{Elements, MemberId, NodeId, Oid, Version};
 use smallvec::SmallVec;
 
-use crate::array_blocks::Unit;
+use crate::array_blocks::{Behind, Unit};
 use crate::coherence::blocks::BlockTable;
 use crate::coherence::kind::Kind;
 use crate::coherence::object_table::ObjectTable;
 use crate::coherence::update::{Inbox, MOST_KEPT_BYTES};
-use crate::command::{Behind, Command, Commands, WorkerIs};
+use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::{MemberMessage, Message, RegionCommand, Sent};
 
@@ -207,11 +207,16 @@ impl Turn<'_> {
         let Some(bytes) = self.next_size() else {
             return;
         };
-        self.push(
-            unit,
-            |region| RegionCommand::MergeNext { region, bytes },
-            |region| RegionCommand::MergeNext { region, bytes },
-        );
+        fn merge<R>(region: R, bytes: u64) -> RegionCommand<R> {
+            let (form, made) = (Behind::Changes, None);
+            RegionCommand::MergeNext {
+                region,
+                bytes,
+                form,
+                made,
+            }
+        }
+        self.push(unit, |oid| merge(oid, bytes), |block| merge(block, bytes));
     }
 
     pub fn make_writable(&mut self, unit: Oid, pre_image: bool) {

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Command, Event, Flush, Flushed, LockId, LogLimits, Message, PageCommand, Protocol,
-    ProtocolError, Pushed, Races, RegionCommand, RegionMessage, Reply, SentDiff, Unread, WorkerIs,
-    WriteNotices,
+    Command, Event, LockId, LogLimits, Message, PageCommand, Protocol, ProtocolError, Races,
+    RegionCommand, Reply, SentDiff, Unit, Unread, WorkerIs, WriteNotices,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -109,6 +108,14 @@ pub fn no_news(nodes: usize) -> Box<WriteNotices> {
     })
 }
 
+/// Bytes of a unit behind a message, where each object and element has eight.
+fn size(unit: &Unit) -> u64 {
+    match unit {
+        Unit::Object(_) => 8,
+        Unit::Block(elements) => 8 * elements.count,
+    }
+}
+
 impl Pack {
     pub fn new(nodes: usize) -> Pack {
         Pack::with_limits(nodes, LogLimits::default())
@@ -188,45 +195,22 @@ impl Pack {
         for command in commands {
             let (to, message) = match command {
                 Command::Send { to, message } => (to, message),
-                Command::Objects(RegionCommand::Push { to, sent }) => {
-                    let pushed = sent.iter().map(|sent| Pushed {
-                        sent: *sent,
-                        bytes: 8,
-                    });
-                    let pushed = pushed.collect();
-                    (to, Message::Region(RegionMessage::Update { pushed }))
-                }
-                Command::Objects(RegionCommand::Flush {
-                    to,
-                    number,
-                    ref regions,
-                    ref at,
-                }) => {
-                    let flushed = regions.iter().map(|oid| Flushed {
-                        region: *oid,
-                        bytes: 0,
-                    });
-                    let flushed = flushed.collect();
-                    let at = at.clone();
-                    done.push(command.clone());
-                    let message = Message::Region(RegionMessage::Flush(Flush {
-                        number,
-                        flushed,
-                        at,
-                    }));
-                    (to, message)
-                }
                 Command::SendUnits {
-                    to,
-                    mut message,
-                    units,
+                    ref to,
+                    ref message,
+                    ref units,
                     ..
                 } => {
-                    message.set_sizes(&vec![8; units.len()]);
-                    for to in &to[1..] {
-                        self.goes(node, *to, message.clone());
+                    let sizes: Vec<u64> = units.iter().map(size).collect();
+                    for to in to {
+                        let mut message = message.clone();
+                        message.set_sizes(&sizes);
+                        self.goes(node, *to, message);
                     }
-                    (to[0], message)
+                    if let MessageKind::Flush = message.kind() {
+                        done.push(command);
+                    }
+                    continue;
                 }
                 Command::Objects(RegionCommand::Reply(Reply { to, message, .. })) => {
                     (to, Message::FetchReply(message))
@@ -267,32 +251,6 @@ impl Pack {
                         got,
                         diffs,
                     };
-                    (to, message)
-                }
-                Command::Array(RegionCommand::Push { to, sent }) => {
-                    let pushed = sent.iter().map(|sent| Pushed {
-                        sent: *sent,
-                        bytes: 8 * sent.region.count,
-                    });
-                    let pushed = pushed.collect();
-                    (to, Message::Elements(RegionMessage::Update { pushed }))
-                }
-                Command::Array(RegionCommand::Flush {
-                    to,
-                    number,
-                    regions,
-                    at,
-                }) => {
-                    let flushed = regions.iter().map(|elements| Flushed {
-                        region: *elements,
-                        bytes: 8 * elements.count,
-                    });
-                    let flushed = flushed.collect();
-                    let message = Message::Elements(RegionMessage::Flush(Flush {
-                        number,
-                        flushed,
-                        at,
-                    }));
                     (to, message)
                 }
                 command => {

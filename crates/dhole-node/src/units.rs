@@ -4,10 +4,10 @@ use dhole_model::NodeId;
 use dhole_protocol::{Behind, Event, Message, ProtocolError, Unit};
 use smallvec::SmallVec;
 
-use crate::blocks;
+use crate::blocks::gather_changes;
 use crate::node::State;
-use crate::region_commands::Stored;
-use crate::step::Step;
+use crate::object_commands::gather_diff;
+use crate::step::{Step, gather_elements, not_stored};
 
 impl State {
     /// Gathers units and sends them behind a message.
@@ -23,14 +23,13 @@ impl State {
         for unit in units {
             let before = payload.len();
             match (*unit, what) {
-                (Unit::Object(oid), Behind::Changes) => {
-                    oid.gather_written(step.heap, payload.buffer())?
+                (Unit::Object(oid), Behind::Changes) => gather_diff(oid, step.heap, &mut payload)?,
+                (Unit::Object(oid), _) => {
+                    let gathered = step.heap.gather(oid, payload.buffer());
+                    gathered.map_err(|refused| not_stored(oid, &refused))?;
                 }
-                (Unit::Object(oid), _) => oid.gather(step.heap, payload.buffer())?,
-                (Unit::Block(block), Behind::Changes) => {
-                    blocks::gather_changes(block, &mut payload, step)?
-                }
-                (Unit::Block(block), _) => block.gather(step.heap, payload.buffer())?,
+                (Unit::Block(block), Behind::Changes) => gather_changes(block, &mut payload, step)?,
+                (Unit::Block(elements), _) => gather_elements(elements, step.heap, &mut payload)?,
             }
             sizes.push((payload.len() - before) as u64);
         }
@@ -39,7 +38,7 @@ impl State {
         match what {
             Behind::Bytes => {}
             Behind::Pushed => all.pushes += units * to.len() as u64,
-            Behind::Changes => {
+            Behind::Changes | Behind::Written => {
                 all.diffs += units;
                 all.diff_bytes += payload.len() as u64;
             }
@@ -60,13 +59,13 @@ impl State {
     pub(crate) fn keep_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
         let mut payload = step.pool.take();
         payload.extend(step.payload);
-        self.counting.all.deferred_requests += 1;
         self.again.push((from, message, payload));
+        self.is_deferred();
     }
 
-    /// Answers the requests that waited for a call of the worker, and takes again what was kept.
+    /// Takes what was kept again, and answers the requests that waited for a call of the worker.
     pub(crate) fn serve_all(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        self.step(Event::Serve, step)?;
+        let deferred = self.counting.all.deferred_requests;
         for (from, message, payload) in std::mem::take(&mut self.again) {
             let mut again = Step {
                 from,
@@ -80,6 +79,8 @@ impl State {
             step.pool.give_back(payload);
             taken?;
         }
-        Ok(())
+        // A message that waits on is counted once.
+        self.counting.all.deferred_requests = deferred;
+        self.step(Event::Serve, step)
     }
 }
