@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod decoders;
+pub mod mail;
 pub mod names;
 pub mod oracle;
 mod platform;

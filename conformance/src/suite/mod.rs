@@ -19,6 +19,7 @@ mod constructors;
 mod counting;
 mod dropped;
 mod failing;
+mod mailboxes;
 mod names;
 mod objects;
 mod sharing;
@@ -34,6 +35,7 @@ pub use constructors::*;
 pub use counting::*;
 pub use dropped::*;
 pub use failing::*;
+pub use mailboxes::*;
 pub use names::*;
 pub use objects::*;
 pub use sharing::*;
@@ -160,6 +162,15 @@ macro_rules! suite {
                 a_name_that_no_node_binds_is_a_deadlock_that_names_it
                 names_that_cannot_be_are_errors_that_say_why
                 a_name_is_bound_by_one_ordered_write_and_looked_up_without_a_message
+                messages_of_a_node_arrive_in_the_order_of_sending
+                what_was_written_before_a_message_is_read_after_it
+                a_message_takes_two_messages_and_a_receive_none
+                a_full_mailbox_holds_up_its_sender_and_no_other
+                who_has_filled_a_mailbox_can_still_receive
+                processes_of_a_node_share_its_mailbox
+                a_receive_that_no_node_satisfies_is_a_deadlock_that_names_it
+                messages_that_no_node_receives_are_a_warning_with_their_line
+                messages_that_cannot_be_are_errors_that_say_why
                 who_asks_until_it_hears_that_something_was_written_sees_it
                 what_was_started_is_over_where_all_nodes_meet
                 what_was_started_is_over_where_something_is_released

@@ -5,6 +5,7 @@ mod by_time;
 mod decoders;
 mod groups;
 mod history;
+mod mail;
 mod names;
 mod objects;
 mod oracle;

@@ -66,6 +66,9 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 /// that survives, the runtime executes it on every copy of the object when a node is lost, at the
 /// same place in the order of operations. Then it tries the operations that wait again.
 ///
+/// One method may be marked `#[on_end]`: `fn name(&self) -> Option<String>`, not `pub`. The runtime
+/// calls it at the end of a run, where the object is. What it returns is a warning of the run.
+///
 /// `#[object(crate = "path")]` names the crate in which the generated code finds dhole's items, if
 /// that is not `dhole`.
 #[proc_macro_attribute]

@@ -5,6 +5,7 @@ mod argument;
 mod client;
 mod constructor;
 mod generate;
+mod on_end;
 mod operation;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -65,7 +66,7 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
     let type_name = path.path.segments.last().map(|it| it.ident.clone());
     let type_name = type_name.ok_or_else(|| Error::new_spanned(path, "a type has a name"))?;
     let (mut operations, mut locals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
-    let mut constructors = Vec::new();
+    let (mut constructors, mut ends) = (Vec::new(), Vec::new());
     let mut errors: Option<Error> = None;
     for item in &mut block.items {
         let ImplItem::Fn(function) = item else {
@@ -74,6 +75,10 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         let read = constructor::constructor(function).and_then(|constructor| {
             if constructor.is_some() {
                 constructors.extend(constructor);
+                return Ok((None, None));
+            }
+            if let Some(end) = on_end::on_end(function)? {
+                ends.push(end);
                 return Ok((None, None));
             }
             let operation = operation(function, &private)?;
@@ -105,6 +110,10 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         let what = "a type has one method `#[on_loss]`";
         return Err(Error::new_spanned(&second.name, what));
     }
+    if let [_, second, ..] = &ends[..] {
+        let what = "a type has one method `#[on_end]`";
+        return Err(Error::new_spanned(second, what));
+    }
     if operations.iter().all(|it| it.on_loss) && errors.is_none() {
         let what = "no operations: those are the `pub` methods that take `&self` or `&mut self`";
         return Err(Error::new_spanned(&block.self_ty, what));
@@ -119,7 +128,7 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         block,
         &type_name,
         (&operations, &stand_ins),
-        (&makers, &constructors),
+        (&makers, &constructors, ends.first()),
         &krate,
         &private,
     );

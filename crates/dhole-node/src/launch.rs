@@ -399,7 +399,10 @@ fn run_node(
     worker.link.machine.enter(worker.node());
     let failed = match ended {
         Ok(Ok(value)) => match worker.finish() {
-            Ok(()) => return Ok(value),
+            Ok(()) => {
+                worker.link.node.report_left();
+                return Ok(value);
+            }
             Err(error) => Failed::Error(Box::new(error)),
         },
         Ok(Err(error)) => Failed::Error(Box::new(error)),

@@ -29,11 +29,12 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | learn by programs | [`guide`], and [`guide::objects`] for objects with operations |
+//! | learn by programs | [`guide`], [`guide::objects`] for objects with operations, [`guide::mpi`] for users of MPI |
 //! | start a run | [`Config`], [`run`]; the command `dhole` starts processes and simulations |
 //! | allocate, synchronise, start processes | [`Worker`] |
 //! | name shared data | [`Ref`], [`Refs`], [`Own`], [`Array`], [`Array2`], [`Rows`]; [`Share`] says which types |
 //! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`] |
+//! | send messages between nodes that share objects | [`mailbox`] |
 //! | find a value by a name | [`names`] |
 //! | share a type by its operations | [`object`](macro@object), [`Object`], [`Client`], [`replicated`], [`on`] |
 //! | read how a run went | [`Run`], [`Report`], [`Counters`] |
@@ -86,6 +87,7 @@ mod config;
 mod cost_report;
 mod counters_table;
 mod job_queue;
+pub mod mailbox;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub mod memory;
 pub mod names;
@@ -142,6 +144,9 @@ mod readme {}
 pub mod guide {
     #[doc = include_str!("../docs/objects.md")]
     pub mod objects {}
+
+    #[doc = include_str!("../docs/mpi.md")]
+    pub mod mpi {}
 }
 
 /// The types that name objects, nodes and waits in errors, counters and reports.

@@ -17,7 +17,7 @@ pub(super) fn generate(
     block: &ItemImpl,
     type_name: &Ident,
     (operations, stand_ins): (&[Operation], &TokenStream),
-    (makers, constructors): (&[TokenStream], &Option<TokenStream>),
+    (makers, constructors, end): (&[TokenStream], &Option<TokenStream>, Option<&Ident>),
     krate: &LitStr,
     private: &TokenStream,
 ) -> TokenStream {
@@ -39,6 +39,13 @@ pub(super) fn generate(
         let number = number as u16;
         quote! {
             const ON_LOSS: ::core::option::Option<u16> = ::core::option::Option::Some(#number);
+        }
+    });
+    let left = end.map(|end| {
+        quote! {
+            fn left(&self) -> ::core::option::Option<::std::string::String> {
+                self.#end()
+            }
         }
     });
     // No name that an operation gives an argument may meet one of the code around it.
@@ -104,6 +111,7 @@ pub(super) fn generate(
                 const OPERATIONS: &'static [#private::OperationInfo] = &[#(#infos),*];
                 #on_loss
                 #constructors
+                #left
 
                 fn apply(
                     &mut self,

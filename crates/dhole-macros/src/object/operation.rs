@@ -13,6 +13,9 @@ use super::argument::{self, Argument, by_value, takes_out};
 /// The attribute of the method that the engine executes when a node is lost.
 const ON_LOSS: &str = "on_loss";
 
+/// The attribute of the method that says what is left of an object at the end of a run.
+pub(super) const ON_END: &str = "on_end";
+
 /// The attribute of a constructor.
 pub(super) const NEW: &str = "new";
 
@@ -182,6 +185,7 @@ fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Re
 pub(super) fn takes_attributes(function: &mut ImplItemFn) {
     takes_attribute(function, "when");
     takes_attribute(function, ON_LOSS);
+    takes_attribute(function, ON_END);
     takes_attribute(function, NEW);
     for argument in &mut function.sig.inputs {
         takes_out(argument);

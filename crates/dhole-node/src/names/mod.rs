@@ -20,8 +20,7 @@ pub use table::{LARGEST_VALUE, LONGEST_NAME, MOST_NAMES};
 use crate::error::Result;
 use crate::fingerprint::fingerprint;
 use crate::object::kind::{self, Kind};
-use crate::object::{Object, ObjectError, Travel, call_in_words, decode, decode_to, encode};
-use crate::object::{ObjectType, encode_arguments};
+use crate::object::{Calling, Object, ObjectError, call_as, decode, encode};
 use crate::sync_error::SyncError;
 use crate::worker::Worker;
 
@@ -202,17 +201,14 @@ impl<'id> Worker<'id> {
         let bound = match table().lookup(self, name)? {
             Ok(bound) => bound,
             Err(_) => {
-                let found = call_in_words(
+                let calling = Calling::of("NameTable::await_bound", asked.in_words());
+                let found = call_as(
                     self,
                     table(),
-                    (NameTable::number("await_bound"), asked.in_words()),
+                    calling,
                     (name,),
                     |table: &NameTable, (name,)| table.is_bound(name),
                     |table, (name,)| table.await_bound(name),
-                    Travel {
-                        there: encode_arguments,
-                        back: decode_to,
-                    },
                 );
                 asked.waited(found)?
             }
@@ -260,17 +256,13 @@ impl<'id> Worker<'id> {
         if let Ok(bound) = table().lookup(self, name)? {
             return Ok(asked.value(bound)?);
         }
-        let claimed = call_in_words(
+        let claimed = call_as(
             self,
             table(),
-            (NameTable::number("claim"), asked.in_words()),
+            Calling::of("NameTable::claim", asked.in_words()),
             (name, asked.node, asked.site),
             |table: &NameTable, (name, ..)| !table.is_claimed(name),
             |table, (name, by, at)| table.claim(name, by, at),
-            Travel {
-                there: encode_arguments,
-                back: decode_to,
-            },
         );
         if let Some(bound) = asked.waited(claimed)? {
             return Ok(asked.value(bound)?);
@@ -305,14 +297,5 @@ impl<'id> Worker<'id> {
             node: self.node(),
             site: CallSite::caller(),
         }
-    }
-}
-
-impl NameTable {
-    /// The number of an operation.
-    fn number(name: &str) -> u16 {
-        let named = |it: &crate::object::OperationInfo| it.name.ends_with(name);
-        let found = NameTable::OPERATIONS.iter().position(named);
-        found.map_or(u16::MAX, |number| number as u16)
     }
 }

@@ -91,6 +91,22 @@ impl Copies {
             .unwrap_or(Refusal::Unknown)
     }
 
+    /// What is left of the copies here, of those objects that count, by their ids.
+    pub fn left(&self, counts: impl Fn(ObjectId) -> bool) -> Vec<(ObjectId, String)> {
+        let sound = |kept: &&Kept| kept.poisoned.is_none();
+        let counted = self.copies.iter().filter(|(object, _)| counts(**object));
+        let counted = counted.filter(|(_, kept)| sound(kept));
+        let mut left: Vec<_> = counted
+            .filter_map(|(object, kept)| {
+                let said = catch_unwind(AssertUnwindSafe(|| kept.state.left()));
+                let words = said.unwrap_or_else(|panic| Some(into_words(panic).to_string()))?;
+                Some((*object, format!("{object} ({}): {words}", kept.kind.name())))
+            })
+            .collect();
+        left.sort();
+        left
+    }
+
     /// The name of the type of a copy that is here.
     pub fn type_name(&self, object: ObjectId) -> Option<&'static str> {
         self.copies.get(&object).map(|kept| kept.kind.name())

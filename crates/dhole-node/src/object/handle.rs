@@ -80,6 +80,12 @@ impl<T: ObjectType> Object<T> {
         id_of(this.operations.into())
     }
 
+    /// The object that was made so many after this one, [in a row](Worker::new_row).
+    #[doc(hidden)]
+    pub fn nth(this: &Object<T>, w: &Worker<'_>, place: usize) -> Object<T> {
+        Object::named(ObjectId(Object::id(this).0 + (place * w.nodes()) as u64))
+    }
+
     /// Keeps the object as `strategy` says from here on. It goes there with its state and the
     /// operations that wait for their guards, in order with all operations. Should its state turn
     /// out not to be one that can be written and read again, the object is lost, and every later
@@ -176,15 +182,70 @@ impl Worker<'_> {
         strategy: Strategy,
         value: T,
     ) -> Result<Object<T>, ObjectError> {
+        let object = self.new_ids(1);
+        self.make_of(object, strategy, value)
+    }
+
+    /// The program knows where an object is kept: this node need not ask the node that made it.
+    #[doc(hidden)]
+    pub fn suppose<T: ObjectType>(&mut self, object: &Object<T>, at: NodeId) {
+        let mut node = self.link.node.monitor.lock();
+        let machine = &mut node.split().1.here.machine;
+        machine.suppose(Object::id(object), at);
+    }
+
+    /// Makes objects that can be found from the first: see [`Object::nth`]. One that is to be kept
+    /// on a node which is lost is not made, and calls of it are refused.
+    ///
+    /// # Errors
+    /// As [`new_object`](Worker::new_object).
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn new_row<T: ObjectType>(
+        &mut self,
+        all: impl ExactSizeIterator<Item = (Strategy, T)>,
+    ) -> Result<Object<T>, ObjectError> {
+        let first = Object::named(self.new_ids(all.len()));
+        for (place, (strategy, value)) in all.enumerate() {
+            let object = Object::id(&Object::nth(&first, self, place));
+            match self.make_of(object, strategy, value) {
+                Err(ObjectError::NotMade {
+                    cause: Refusal::NoNode(_) | Refusal::Lost(_),
+                    ..
+                }) => {}
+                made => drop(made?),
+            }
+        }
+        Ok(first)
+    }
+
+    /// The first of so many ids for objects that this node makes.
+    fn new_ids(&mut self, count: usize) -> ObjectId {
+        let mut node = self.link.node.monitor.lock();
+        let machine = &mut node.split().1.here.machine;
+        let first = machine.new_object();
+        for _ in 1..count {
+            machine.new_object();
+        }
+        first
+    }
+
+    #[track_caller]
+    fn make_of<T: ObjectType>(
+        &mut self,
+        object: ObjectId,
+        strategy: Strategy,
+        value: T,
+    ) -> Result<Object<T>, ObjectError> {
         let key = kind::register(Kind::of::<T>());
         let state = kind::encode("the state of an object", &value);
-        self.make(strategy, (key, state), Location::caller())
+        self.make((object, strategy), (key, state), Location::caller())
     }
 
     /// Makes an object in this way, of these bytes.
     fn make<T: ObjectType>(
         &mut self,
-        strategy: Strategy,
+        (object, strategy): (ObjectId, Strategy),
         (way, bytes): (u64, Result<Bytes, Malformed>),
         at: &'static Location<'static>,
     ) -> Result<Object<T>, ObjectError> {
@@ -200,10 +261,6 @@ impl Worker<'_> {
             None => bytes,
         };
         let state = bytes.map_err(|cause| not_made(*malformed(cause)))?;
-        let object = {
-            let mut node = self.link.node.monitor.lock();
-            node.split().1.here.machine.new_object()
-        };
         let wanted = named(object, "making it", site);
         let event = |call| ObjectsEvent::Create {
             call,
@@ -242,7 +299,8 @@ pub fn make<T: ObjectType, A: Serialize>(
     kind::register(kind);
     let arguments = kind::encode("the arguments", &arguments);
     let by = (kind.constructor_key(constructor), arguments);
-    w.make(strategy, by, Location::caller())
+    let object = w.new_ids(1);
+    w.make((object, strategy), by, Location::caller())
 }
 
 impl<T: ObjectType> Serialize for Object<T> {

@@ -6,10 +6,12 @@ use dhole_heap::{MonitorCall, Tag};
 use dhole_model::{CallSite, ObjectId, WaitCause};
 use dhole_protocol::Event;
 use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::copies::{Copies, MOST_KEPT};
 use super::handle::{Object, id_of};
-use super::kind::{Malformed, ObjectType};
+use super::kind::{Malformed, ObjectType, decode_to, encode_arguments};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::object_error::ObjectError;
@@ -34,6 +36,8 @@ struct Asked<T> {
     site: CallSite,
     /// What a wait for it is told as, where that is not the name of the operation.
     words: Option<&'static str>,
+    /// Whether what this node started before comes before it.
+    settles: bool,
     of: PhantomData<fn(T)>,
 }
 
@@ -46,6 +50,7 @@ impl<T: ObjectType> Asked<T> {
             writes,
             site,
             words: None,
+            settles: true,
             of: PhantomData,
         }
     }
@@ -100,23 +105,60 @@ pub fn write<T: ObjectType, A, R>(
     w.call(asked, arguments, guard, run, travel)
 }
 
-/// Calls an operation, a wait for which is told in these words: of an object of the runtime's own,
-/// whose operations say nothing to the program.
+/// How an operation is called of an object whose type the program does not know.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Calling {
+    operation: &'static str,
+    words: &'static str,
+    settles: bool,
+}
+
+impl Calling {
+    /// The operation of this name. A wait for it is told in these words.
+    pub const fn of(operation: &'static str, words: &'static str) -> Calling {
+        Calling {
+            operation,
+            words,
+            settles: true,
+        }
+    }
+
+    /// What this node has started before may take effect later. If the call waits, what was started
+    /// goes out first.
+    pub const fn unsettled(self) -> Calling {
+        Calling {
+            settles: false,
+            ..self
+        }
+    }
+}
+
+/// Calls an operation of an object whose type the program does not know. `guard` and `run` are
+/// those of the operation.
+#[doc(hidden)]
 #[track_caller]
-pub(crate) fn call_in_words<T: ObjectType, A, R>(
+pub fn call_as<T: ObjectType, A: Serialize, R: DeserializeOwned>(
     w: &mut Worker<'_>,
     object: Object<T>,
-    (operation, words): (u16, &'static str),
+    calling: Calling,
     arguments: A,
     guard: fn(&T, &A) -> bool,
     run: fn(&mut T, A) -> R,
-    travel: Travel<A, R>,
 ) -> Result<R, ObjectError> {
-    let writes = T::OPERATIONS[usize::from(operation)].writes;
+    let mut all = T::OPERATIONS.iter();
+    let number = all.position(|it| it.name == calling.operation);
+    let number = number.expect("the operation is one of the type's");
     let tag = (*object).into();
+    let writes = T::OPERATIONS[number].writes;
     let asked = Asked {
-        words: Some(words),
-        ..Asked::new(tag, operation, writes, CallSite::caller())
+        words: Some(calling.words),
+        settles: calling.settles,
+        ..Asked::new(tag, number as u16, writes, CallSite::caller())
+    };
+    let travel = Travel {
+        there: encode_arguments,
+        back: decode_to,
     };
     w.call_in_turn(asked, Some((arguments, run)), guard, travel)
 }
@@ -252,13 +294,16 @@ impl<'id> Worker<'id> {
             object,
             operation,
             writes,
+            settles,
             ..
         } = asked;
         let mut looks = false;
         // It stays where it is written: moved along, it would be waited for.
         let mut result = None;
         let done = self.in_turn(wanted, |link, call| {
-            link.settle_started(call)?;
+            if settles {
+                link.settle_started(call)?;
+            }
             let state = call.split().1;
             let kind = state.here.meet::<T>(object);
             state.here.machine.count(object, writes);
@@ -283,6 +328,12 @@ impl<'id> Worker<'id> {
                     return Ok(tried);
                 }
             }
+            if !settles {
+                let goes = ObjectsEvent::SendBatches;
+                link.stepping(call, |state, step| state.step_objects(goes, step))?;
+                link.send(call);
+            }
+            let state = call.split().1;
             let Some((arguments, _)) = &pending else {
                 return Ok(Err(Box::new(Refusal::Unknown)));
             };

@@ -44,6 +44,12 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
         Err(Malformed::NO_CONSTRUCTOR)
     }
 
+    /// Says what is left of the object at the end of a run, if that is a mistake of the program.
+    #[doc(hidden)]
+    fn left(&self) -> Option<String> {
+        None
+    }
+
     /// Executes the operation of this number, if its guard is true, and appends the bytes of its
     /// result.
     #[doc(hidden)]
@@ -238,6 +244,7 @@ pub(crate) trait AnyObject: Any + Send {
         result: &mut Vec<u8>,
     ) -> Result<Applied, Box<Malformed>>;
     fn save(&self) -> Result<Bytes, Malformed>;
+    fn left(&self) -> Option<String>;
 }
 
 impl<T: ObjectType> AnyObject for T {
@@ -252,6 +259,10 @@ impl<T: ObjectType> AnyObject for T {
 
     fn save(&self) -> Result<Bytes, Malformed> {
         encode("the state of an object", self)
+    }
+
+    fn left(&self) -> Option<String> {
+        ObjectType::left(self)
     }
 }
 

@@ -33,11 +33,10 @@ pub use borrowed::{
 };
 pub use client::{Client, ClientParts, ClientType};
 pub use handle::{Object, make, on, replicated};
-pub(crate) use invoke::call_in_words;
-pub use invoke::{Travel, read, write};
+pub use invoke::{Calling, Travel, call_as, read, write};
 pub use kind::{
     Applied, ConstructorInfo, Makes, Malformed, ObjectType, OperationInfo, decode, decode_to,
     encode, encode_arguments, encode_to, travels,
 };
-pub use pending::{Pending, start};
+pub use pending::{Pending, start, start_numbered};
 pub(crate) use step::ObjectsHere;

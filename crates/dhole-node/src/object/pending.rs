@@ -5,15 +5,16 @@ use std::panic::Location;
 
 use dhole_heap::{self as heap, Tag};
 use dhole_model::{CallSite, ObjectId, WaitCause};
-use dhole_protocol::objects::{Call, CallId, CallRef, MOST_CALLS, ObjectsEvent, Refusal};
+use dhole_protocol::objects::{Bytes, Call, CallId, CallRef, MOST_CALLS, ObjectsEvent, Refusal};
 use dhole_protocol::{Operation, WaitingFor};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::abandoned_calls;
-use super::handle::id_of;
+use super::handle::{Object, id_of};
 use super::invoke::{Wanted, malformed};
-use super::kind::{self, ObjectType, OperationInfo};
+use super::kind::{self, Malformed, ObjectType, OperationInfo};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::object_error::ObjectError;
@@ -106,15 +107,49 @@ impl Worker<'_> {
     }
 }
 
+impl Worker<'_> {
+    /// Nobody will look after a call that was started.
+    ///
+    /// # Errors
+    /// [`ObjectError`] if it is known already that the call is refused.
+    #[doc(hidden)]
+    pub fn forget_unless_refused<R>(&mut self, pending: Pending<R>) -> Result<(), ObjectError> {
+        let refused = self
+            .link
+            .node
+            .monitor
+            .lock()
+            .split()
+            .1
+            .here
+            .take_refusal(&pending);
+        match refused {
+            None => Ok(()),
+            Some((wanted, cause)) => {
+                std::mem::forget(pending);
+                Err(self.refused(wanted, cause))
+            }
+        }
+    }
+}
+
 impl ObjectsHere {
+    /// Why a call has no result that was started here, if that is known. It is looked after then.
+    fn take_refusal<R>(&mut self, pending: &Pending<R>) -> Option<(Wanted, Refusal)> {
+        let wanted = self
+            .wanted(pending)
+            .filter(|_| self.has_failed(pending.call))?;
+        Some((wanted, self.take_finished(pending.call)?.err()?))
+    }
+
     /// Starts a call of the worker's, where it only joins others that wait to go together: its
     /// number.
     #[inline]
-    fn start_quietly<T: ObjectType, A: Serialize>(
+    fn start_quietly<T: ObjectType>(
         &mut self,
         called: StartedAs,
         (operation, writes): (u16, bool),
-        arguments: &A,
+        arguments: &impl Arguments,
     ) -> Option<(u64, u64)> {
         if self.under_way() >= MOST_CALLS || self.has_unseen() {
             return None;
@@ -131,18 +166,20 @@ impl ObjectsHere {
             started: true,
             arguments: &[],
         };
-        let arguments = |bytes: &mut Vec<u8>| {
+        let sent = &self.sent;
+        let appended = |bytes: &mut Vec<u8>| {
             let begin = bytes.len();
-            let encoded = kind::encode_to("the arguments", arguments, bytes);
+            let encoded = arguments.append(called, sent, bytes);
             // What is said of any other is for who says it.
             encoded
                 .ok()
                 .filter(|()| bytes.len() - begin <= FEW)
                 .ok_or(())
         };
-        if !self.machine.begins_quietly(call, arguments) {
+        if !self.machine.begins_quietly(call, appended) {
             return None;
         }
+        arguments.were_sent(called, &mut self.sent);
         self.machine.new_call();
         self.machine.count(object, writes);
         Some((id.number, self.begin(id.number, called)))
@@ -174,13 +211,83 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
     writes: bool,
     arguments: A,
 ) -> Result<Pending<R>, ObjectError> {
+    start_with::<T, R>(w, tag, (operation, writes), &Plain(arguments))
+}
+
+/// Starts an operation of an object whose type the program does not know, with the [number](Sent)
+/// of the call, and the line of the program if the call before it was made on another.
+#[doc(hidden)]
+#[track_caller]
+pub fn start_numbered<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+    w: &mut Worker<'_>,
+    object: Object<T>,
+    operation: &'static str,
+    arguments: impl Fn(u64, Option<CallSite>) -> A,
+) -> Result<Pending<R>, ObjectError> {
+    let mut all = T::OPERATIONS.iter();
+    let number = all.position(|it| it.name == operation);
+    let number = number.expect("the operation is one of the type's");
+    let which = (number as u16, T::OPERATIONS[number].writes);
+    start_with::<T, R>(w, (*object).into(), which, &Numbered(arguments))
+}
+
+/// How many calls of one object this node has started with a number, and where the last one.
+pub(super) type Sent = FxHashMap<ObjectId, (u64, &'static Location<'static>)>;
+
+/// Arguments of a call that is started.
+trait Arguments {
+    /// Appends their bytes.
+    fn append(&self, called: StartedAs, sent: &Sent, to: &mut Vec<u8>) -> Result<(), Malformed>;
+
+    /// The call is under way.
+    fn were_sent(&self, called: StartedAs, sent: &mut Sent);
+}
+
+struct Plain<A>(A);
+
+impl<A: Serialize> Arguments for Plain<A> {
+    #[inline]
+    fn append(&self, _: StartedAs, _: &Sent, to: &mut Vec<u8>) -> Result<(), Malformed> {
+        kind::encode_to("the arguments", &self.0, to)
+    }
+
+    #[inline]
+    fn were_sent(&self, _: StartedAs, _: &mut Sent) {}
+}
+
+struct Numbered<F>(F);
+
+impl<A: Serialize, F: Fn(u64, Option<CallSite>) -> A> Arguments for Numbered<F> {
+    fn append(&self, called: StartedAs, sent: &Sent, to: &mut Vec<u8>) -> Result<(), Malformed> {
+        let (number, site) = match sent.get(&called.object) {
+            Some((number, last)) if *last == called.site => (*number, None),
+            Some((number, _)) => (*number, Some(called.site.into())),
+            None => (0, Some(called.site.into())),
+        };
+        kind::encode_to("the arguments", &(self.0)(number, site), to)
+    }
+
+    fn were_sent(&self, called: StartedAs, sent: &mut Sent) {
+        let (number, site) = sent.entry(called.object).or_insert((0, called.site));
+        *number += 1;
+        *site = called.site;
+    }
+}
+
+#[track_caller]
+#[inline]
+fn start_with<T: ObjectType, R>(
+    w: &mut Worker<'_>,
+    tag: Tag<T>,
+    which: (u16, bool),
+    arguments: &impl Arguments,
+) -> Result<Pending<R>, ObjectError> {
     let called = StartedAs {
         object: id_of(tag),
-        operation: &T::OPERATIONS[usize::from(operation)],
+        operation: &T::OPERATIONS[usize::from(which.0)],
         site: Location::caller(),
     };
-    let which = (operation, writes);
-    let begun = w.quietly(|here| here.start_quietly::<T, A>(called, which, &arguments));
+    let begun = w.quietly(|here| here.start_quietly::<T>(called, which, arguments));
     let (call, told) = match begun.flatten() {
         Some(begun) => {
             // More would look in vain, or have the next batch go before it is one.
@@ -189,7 +296,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
             }
             begun
         }
-        None => start_in_turn::<T, A>(w, called, which, &arguments)?,
+        None => start_in_turn::<T>(w, called, which, arguments)?,
     };
     Ok(Pending {
         call,
@@ -200,11 +307,11 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
 
 /// The same, with all that there is to be done before and after it. The number of the call, and
 /// that of this node.
-fn start_in_turn<T: ObjectType, A: Serialize>(
+fn start_in_turn<T: ObjectType>(
     w: &mut Worker<'_>,
     called: StartedAs,
     (operation, writes): (u16, bool),
-    arguments: &A,
+    arguments: &impl Arguments,
 ) -> Result<(u64, u64), ObjectError> {
     let node = w.node();
     let wanted = called.wanted();
@@ -217,10 +324,11 @@ fn start_in_turn<T: ObjectType, A: Serialize>(
             return Ok(Err(Box::new(Refusal::TooManyStarted(MOST_CALLS))));
         }
         let here = &mut call.split().1.here;
-        let arguments = match kind::encode("the arguments", arguments) {
-            Ok(arguments) => arguments,
-            Err(cause) => return Ok(Err(malformed(cause))),
-        };
+        let mut bytes = Vec::new();
+        if let Err(cause) = arguments.append(called, &here.sent, &mut bytes) {
+            return Ok(Err(malformed(cause)));
+        }
+        arguments.were_sent(called, &mut here.sent);
         here.machine.count(wanted.object, writes);
         let number = here.machine.new_call().number;
         let told = here.begin(number, called);
@@ -231,7 +339,7 @@ fn start_in_turn<T: ObjectType, A: Serialize>(
             operation,
             writes,
             started: true,
-            arguments,
+            arguments: Bytes::from(&bytes[..]),
         };
         let begin = ObjectsEvent::Begin(begun);
         link.stepping(call, |state, step| state.step_objects(begin, step))?;

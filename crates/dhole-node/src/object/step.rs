@@ -10,7 +10,7 @@ use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
     Bytes, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
-    PackedResults, Predefined, Refusal, SequenceMap, Start, check_group,
+    PackedResults, Place, Predefined, Refusal, SequenceMap, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError, Waiter};
 use dhole_wire::Wire;
@@ -21,7 +21,7 @@ use super::abandoned_calls::AbandonedCalls;
 use super::copies::Copies;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
-use super::pending::StartedAs;
+use super::pending::{Sent, StartedAs};
 use crate::node::{Node, State};
 use crate::settings::Settings as RunSettings;
 use crate::step::Step;
@@ -55,6 +55,8 @@ pub(crate) struct ObjectsHere {
     unsettled: usize,
     /// Those that failed of them.
     unseen: Vec<(Wanted, Refusal)>,
+    /// Of the calls that were started with a number.
+    pub(super) sent: Sent,
     /// The types of objects that the worker has named, and what tells each from others.
     met: FxHashMap<TypeId, u64>,
     /// The last one, with the object of which it was named.
@@ -161,6 +163,7 @@ impl ObjectsHere {
             abandoned: AbandonedCalls::new(),
             unsettled: 0,
             unseen: Vec::new(),
+            sent: Sent::default(),
             awaited: None,
             multicasts: false,
             arguments: Vec::new(),
@@ -251,6 +254,12 @@ impl ObjectsHere {
     pub(super) fn result(&self, call: u64) -> Option<&[u8]> {
         let started = self.started.get(call)?;
         matches!(started.over, Some(Ok(()))).then_some(&*started.result)
+    }
+
+    /// Whether such a call has no result, and will have none.
+    pub(super) fn has_failed(&self, call: u64) -> bool {
+        let started = self.started.get(call);
+        started.is_some_and(|it| matches!(it.over, Some(Err(_))))
     }
 
     /// Such a call was looked after.
@@ -402,6 +411,11 @@ impl ObjectsHere {
 }
 
 impl Node {
+    /// Tells the program what is left of its objects.
+    pub(crate) fn report_left(&self) {
+        self.monitor.lock().split().1.report_left();
+    }
+
     /// Every node has this object from the start.
     pub(crate) fn predefine(&self, object: Predefined) {
         let mut node = self.monitor.lock();
@@ -515,6 +529,7 @@ impl State {
                 ObjectsCommand::Freed(object) => {
                     self.here.named.remove(&object);
                     self.here.made.remove(&object);
+                    self.here.sent.remove(&object);
                     self.here.last_met.0 = None;
                     Ok(())
                 }
@@ -553,6 +568,22 @@ impl State {
             self.warn(format!(
                 "{name} of {object}, started on {node} at {site}, failed: {refusal}"
             ));
+        }
+    }
+
+    /// Tells the program what is left of its objects at the end of the run. Of a replicated one the
+    /// first node tells that is left.
+    pub(crate) fn report_left(&mut self) {
+        let machine = &self.here.machine;
+        let before_all = (0..self.id.index()).all(|it| self.membership.is_gone(NodeId::at(it)));
+        let left = self.here.copies.left(|object| match machine.place(object) {
+            Some(Place::Here) => true,
+            Some(Place::Replicated) => before_all,
+            _ => false,
+        });
+        for (_, words) in left {
+            let node = self.id;
+            self.warn(format!("at the end of the run, on {node}, {words}"));
         }
     }
 

@@ -128,6 +128,15 @@ impl Objects {
         }
     }
 
+    /// All calls go that wait to go together, though others were not answered.
+    pub(super) fn send_batches(&mut self, host: &dyn Host, out: Out<'_>) {
+        let waits = |(to, batch): (&NodeId, &Batch)| batch.number.map(|_| *to);
+        let waiting: Vec<NodeId> = self.batches.iter().filter_map(waits).collect();
+        for to in waiting {
+            self.send_batch(to, host, out);
+        }
+    }
+
     fn send_batch(&mut self, to: NodeId, host: &dyn Host, out: Out<'_>) {
         let Some(batch) = self.batches.get_mut(&to) else {
             return;

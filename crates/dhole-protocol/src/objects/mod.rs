@@ -94,6 +94,8 @@ pub enum ObjectsEvent {
     Begin(Call),
     /// The worker executed an operation that writes on the only copy, which is here.
     Wrote(ObjectId),
+    /// The worker waits for what others do. Calls that wait to go together go now.
+    SendBatches,
     /// The worker says how an object is to be kept from now on.
     Change {
         /// The number of the call.
@@ -337,6 +339,18 @@ impl Objects {
         }
     }
 
+    /// The program knows where an object is kept, of which nothing was heard here.
+    pub fn suppose(&mut self, object: ObjectId, at: NodeId) {
+        if at == self.me || self.freed.by(object, self.nodes).is_some() {
+            return;
+        }
+        let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        if entry.place == Place::Unknown {
+            entry.place = Place::At(at);
+            self.lose_copy(object);
+        }
+    }
+
     /// Where the object is, as far as it is known here.
     pub fn place(&self, object: ObjectId) -> Option<Place> {
         self.table.get(&object).map(|entry| entry.place)
@@ -443,6 +457,7 @@ impl Objects {
                 self.hear_own(host);
                 self.retry(object, host, out);
             }
+            ObjectsEvent::SendBatches => self.send_batches(host, out),
             ObjectsEvent::Change { call, object, to } => {
                 self.ask_change(call, object, self.simplest(to), out);
             }
@@ -556,6 +571,7 @@ impl Objects {
     /// Keeps the only copy of an object here.
     fn keep(&mut self, object: ObjectId, kind: u64, state: &[u8], host: &mut dyn Host) -> Outcome {
         host.create(object, kind, state)?;
+        self.hear_of_earlier_losses(object, host);
         self.table.insert(object, Entry::new(Place::Here, 0));
         Ok(Bytes::default())
     }

@@ -110,6 +110,13 @@ impl Objects {
         }
     }
 
+    /// An object that was just made hears of the nodes that are gone already.
+    pub(super) fn hear_of_earlier_losses(&self, object: ObjectId, host: &mut dyn Host) {
+        for node in self.gone.keys() {
+            host.lose(object, *node);
+        }
+    }
+
     /// The only copy of an object was on a node that is gone, if it was.
     pub(super) fn lose_copy(&mut self, object: ObjectId) {
         if let Some(entry) = self.table.get_mut(&object)

@@ -94,6 +94,7 @@ impl Objects {
             } => {
                 let created = host.create(*object, *kind, state);
                 if created.is_ok() {
+                    self.hear_of_earlier_losses(*object, host);
                     let entry = self.table.entry(*object).or_insert_with(Entry::unknown);
                     (entry.place, entry.since) = (Place::Replicated, sequence);
                     self.remember(*object, sequence, u16::MAX, host);

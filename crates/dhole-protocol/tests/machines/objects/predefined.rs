@@ -1,4 +1,4 @@
-//! Objects that every node has from the start.
+//! Objects that every node has from the start, or of which the program knows where they are.
 
 use dhole_protocol::objects::Predefined;
 
@@ -104,4 +104,24 @@ fn it_stays_where_it_is_whatever_a_program_or_a_peer_says() {
         node.ordered(0, operate(NAMES, id(0, 2), ADD)).unwrap();
         assert_eq!(node.copies.0[&NAMES], 1 + u32::from(begun));
     }
+}
+
+#[test]
+fn who_knows_where_an_object_is_asks_there() {
+    let mut caller = Node::new(2, 3);
+    let object = Node::new(0, 3).machine.new_object();
+    let asked = |commands: Vec<ObjectsCommand>| match commands[..] {
+        [ObjectsCommand::Send { to, .. }] => to,
+        _ => panic!("{commands:?}"),
+    };
+    let unheard = caller.step(ObjectsEvent::Invoke(call(object, id(2, 1), ADD)));
+    assert_eq!(asked(unheard.unwrap()), NodeId(0), "the node that made it");
+    caller.machine.suppose(object, NodeId(1));
+    let supposed = caller.step(ObjectsEvent::Invoke(call(object, id(2, 2), ADD)));
+    assert_eq!(asked(supposed.unwrap()), NodeId(1));
+    // What was heard counts more.
+    caller.machine.suppose(object, NodeId(0));
+    assert_eq!(caller.machine.place(object), Some(Place::At(NodeId(1))));
+    caller.machine.suppose(object, NodeId(2));
+    assert_eq!(caller.machine.place(object), Some(Place::At(NodeId(1))));
 }

@@ -199,6 +199,19 @@ fn a_function_that_makes_no_object_names_what_a_constructor_is() {
 }
 
 #[test]
+fn a_method_that_cannot_say_what_is_left_names_what_it_is_to_be() {
+    let said = refused("no_ends", 4);
+    says(
+        &said,
+        &[
+            "the runtime calls what is `#[on_end]`, and no program: it is not `pub`",
+            "what is `#[on_end]` is `fn name(&self) -> Option<String>`",
+            "a type has one method `#[on_end]`",
+        ],
+    );
+}
+
+#[test]
 fn other_methods_that_are_no_operations_are_all_that_is_refused() {
     let said = refused("no_operations", 4);
     let by_reference = "an operation takes `&self` if it only reads, or `&mut self`";

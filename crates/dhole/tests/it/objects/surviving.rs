@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use dhole::mailbox::{MailboxError, Mailboxes};
 use dhole::sim::{Crash, Settings};
 use dhole::{
     AccessError, Config, Error, Lock, NodeId, ObjectError, ProtocolError, Refusal, Run, RunError,
@@ -316,4 +317,43 @@ fn a_run_that_does_not_survive_ends_with_the_node_that_crashed() {
     };
     let words = "survive `on` (Config::survive) contradicts coherence `treadmarks`";
     assert!(refused.to_string().starts_with(words), "{refused}");
+}
+
+/// Node 1 sends until it crashes. Node 0 gets a prefix of that, and then an error that names it; so
+/// does what it sends there.
+#[test]
+fn who_waits_for_a_message_of_a_lost_node_gets_what_it_sent_and_then_its_loss() {
+    for seed in 0..20 {
+        let settings = cluster(3, seed, &[(1, 300_000 + 10_000 * seed)]);
+        let run = Config::nodes(1).survive(true).simulate(settings, |w| {
+            let mail = w.once(|w| Ok(Mailboxes::<u32>::bounded(w, 4)?))?;
+            let (zero, one, two) = (NodeId(0), NodeId(1), NodeId(2));
+            let mut next = 0;
+            match w.node().0 {
+                1 => loop {
+                    mail.send(w, zero, next)?;
+                    w.work(5_000);
+                    next += 1;
+                },
+                2 => return Ok(mail.recv_from(w, zero)?),
+                _ => {}
+            }
+            let lost = loop {
+                match mail.recv_from(w, one) {
+                    Ok(number) => assert_eq!(number, next),
+                    Err(lost) => break lost,
+                }
+                next += 1;
+            };
+            let words = lost.to_string();
+            assert!(words.contains("receiving from node 1 on node 0"), "{words}");
+            assert!(matches!(lost, MailboxError::Lost { other, .. } if other == one));
+            let sent = mail.send(w, one, 0);
+            assert!(matches!(sent, Err(MailboxError::Lost { .. })), "{sent:?}");
+            mail.send(w, two, next)?;
+            Ok(next)
+        });
+        let run = run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(run.value > 0, "seed {seed}");
+    }
 }
