@@ -362,7 +362,7 @@ impl Bug {
                 let grant = Message::LockGrant {
                     lock: *lock,
                     news,
-                    waiting: Vec::new(),
+                    waiting: Default::default(),
                 };
                 fate.more = Some((from, *requester, grant));
             }

@@ -104,7 +104,6 @@ pub use sync::collective::{
 };
 pub use sync::interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNotices};
 pub use sync::interval_log::LogLimits;
-pub use sync::lock::Waiting;
 pub use sync::notice_delta::Reach;
 pub use sync::probes::DeadlockProbe;
 pub use sync::written_pages::WrittenPages;

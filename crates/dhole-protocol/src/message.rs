@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dhole_model::{
     CallSite, Elements, IntervalIndex, MemberId, MessageKind, NodeId, Notify, PageId, VectorTime,
 };
+use dhole_sync::Conditions;
 use smallvec::SmallVec;
 
 use crate::frame::Frame;
@@ -16,7 +17,6 @@ use crate::sync::barrier::BarrierRound;
 use crate::sync::collection::Gossip;
 use crate::sync::collective::CollectiveMessage;
 use crate::sync::interval::{Untold, WriteNotices};
-use crate::sync::lock::Waiting;
 use crate::sync::probes::DeadlockProbe;
 use crate::sync_id::{BarrierId, LockId};
 use crate::sync_object::{ConditionId, SyncObject};
@@ -271,7 +271,7 @@ pub enum Message {
         /// What happened before the release.
         news: Box<WriteNotices>,
         /// Who waits on the lock's conditions, the longest first.
-        waiting: Vec<Waiting>,
+        waiting: Conditions<u64, NodeId>,
     },
     /// Wakes a node that waits on a condition: it asks for the lock again.
     #[message(kind = MessageKind::Notify, may_end_a_wait, ends_a_wait)]

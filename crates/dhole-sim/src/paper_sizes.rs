@@ -203,7 +203,7 @@ pub fn message_bytes(message: &Message) -> u64 {
             news: it, waiting, ..
         } => {
             const CONDITION_AND_NODE: u64 = 8 + NODE;
-            LOCK + news(it) + CONDITION_AND_NODE * waiting.len() as u64
+            LOCK + news(it) + CONDITION_AND_NODE * waiting.waiters().len() as u64
         }
         Message::Notify { .. } => LOCK + 8,
         Message::SyncRequest {

@@ -1,4 +1,4 @@
-//! Waiting: [locks that travel](TravellingLocks), the wait-for graph of a run, and the [`Probe`]
+//! Waiting: [locks that travel](TravellingLocks), [conditions](Conditions), the wait-for graph of a run, and the [`Probe`]
 //! that looks for deadlocks in it.
 //!
 //! # Deadlocks
@@ -23,6 +23,7 @@
 //! (Mattern's four counters).
 #![forbid(unsafe_code)]
 
+mod conditions;
 mod travelling;
 
 use std::fmt::Debug;
@@ -30,6 +31,7 @@ use std::fmt::Debug;
 use dhole_model::{CallSite, NodeId};
 use dhole_wire::Wire;
 
+pub use conditions::Conditions;
 pub use travelling::{
     Acquiring, MOST_IN_A_ROW, MOST_MANAGED, Passed, Passing, SWEEP_FROM, TravellingLocks, Travels,
 };

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId, SortedMap, WaitCause};
 use dhole_part::{Effect, NodePart, PartEffects};
-use dhole_sync::{SWEEP_FROM, TravellingLocks};
+use dhole_sync::{Conditions, SWEEP_FROM, TravellingLocks};
 use thiserror::Error;
 
 use barriers::{Arrivals, Gathering};
@@ -63,8 +63,8 @@ pub use started::MOST_STARTED;
 /// Most threads of a node that wait at once.
 pub const MOST_WAITING: usize = 4096;
 
-/// Most locks that a node uses or manages, and as many barriers, conditions and semaphores. One
-/// that is as it was before its first use is not among them.
+/// Most locks that a node uses or manages, and as many barriers and semaphores. One that is as it
+/// was before its first use is not among them.
 pub const MOST_KEYS: usize = 1 << 22;
 
 /// One node's part of what threads wait for.
@@ -83,7 +83,7 @@ pub struct ThreadSync {
     arrivals: SortedMap<u64, Arrivals>,
     /// As their manager.
     gatherings: SortedMap<u64, Gathering>,
-    conditions: SortedMap<u64, VecDeque<ThreadId>>,
+    conditions: Conditions<u64, ThreadId>,
     semaphores: SortedMap<u64, Semaphore>,
     /// What the threads of this node wait for.
     waits: SortedMap<ThreadId, Wait>,
@@ -267,7 +267,7 @@ impl ThreadSync {
             locks: TravellingLocks::new(me, nodes, most_keys),
             arrivals: SortedMap::new(),
             gatherings: SortedMap::new(),
-            conditions: SortedMap::new(),
+            conditions: Conditions::default(),
             semaphores: SortedMap::new(),
             waits: SortedMap::new(),
             wait: 0,
@@ -279,13 +279,14 @@ impl ThreadSync {
         }
     }
 
-    /// How many locks, barriers, conditions and semaphores the node knows: for models and tests.
+    /// How many locks, barriers, waits on conditions and semaphores are kept: for models and
+    /// tests.
     #[doc(hidden)]
     pub fn kept(&self) -> [usize; 4] {
         [
             self.locks.kept(),
             self.arrivals.len() + self.gatherings.len(),
-            self.conditions.len(),
+            self.conditions.waiters().len(),
             self.semaphores.len(),
         ]
     }

@@ -1,6 +1,7 @@
 //! What no node of a sound cluster says, whatever has happened there.
 
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
+use dhole_sync::Conditions;
 
 use crate::memory::sync::MOST_WAITING;
 use crate::objects::MOST_BEGUN;
@@ -9,7 +10,6 @@ use crate::race::Raced;
 use crate::sync::barrier::{BarrierRound, rounds};
 use crate::sync::collection::Gossip;
 use crate::sync::interval::{MemberNotice, Untold};
-use crate::sync::lock::Waiting;
 use crate::sync::probes::DeadlockProbe;
 use crate::sync::written_pages::WrittenPages;
 use crate::transfer::{Fetch, FetchReply, Follow, MOST_ALONG, MOST_WANTED, Wanted};
@@ -244,8 +244,12 @@ pub(super) fn request(requester: NodeId, at: &VectorTime, nodes: usize) -> Check
     }
 }
 
-pub(super) fn granted(news: &WriteNotices, waiting: &[Waiting], nodes: usize) -> Checked {
-    let waiting = waiting.iter().map(|waiting| waiting.node);
+pub(super) fn granted(
+    news: &WriteNotices,
+    waiting: &Conditions<u64, NodeId>,
+    nodes: usize,
+) -> Checked {
+    let waiting = waiting.waiters().iter().map(|(_, node)| *node);
     check_nodes(waiting, nodes, "a waiter that is not in the cluster")?;
     news.check(nodes)
 }

@@ -1,12 +1,12 @@
 //! Locks and their conditions: what the worker asks for, and the messages that follow.
 
 use dhole_model::{CallSite, NodeId};
-use dhole_sync::{Acquiring, Passed, Passing};
+use dhole_sync::{Acquiring, Conditions, Passed, Passing};
 
 use super::Protocol;
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
-use crate::sync::lock::{Waiting, WorkerLocks};
+use crate::sync::lock::WorkerLocks;
 use crate::{ConditionId, LockId, Message, WaitingFor, WriteNotices};
 
 impl Protocol {
@@ -92,7 +92,7 @@ impl Protocol {
         from: NodeId,
         lock: LockId,
         news: &WriteNotices,
-        waiting: Vec<Waiting>,
+        waiting: Conditions<u64, NodeId>,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let records = self.coherence.check(from, news)?;
@@ -121,11 +121,9 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let me = Waiting {
-            condition: condition.number,
-            node: self.me,
-        };
-        self.waiting_on(condition, "waiting on", site)?.push(me);
+        let me = self.me;
+        let waiting = self.waiting_on(condition, "waiting on", site)?;
+        waiting.wait(condition.number, me);
         self.release(condition.lock, out)?;
         self.wait_for.begin(WaitingFor::Condition(condition), site);
         Ok(())
@@ -139,9 +137,7 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let waiting = self.waiting_on(condition, "notifying", site)?;
-        let most = if all { waiting.len() } else { 1 };
-        let woken = waiting.extract_if(.., |waiting| waiting.condition == condition.number);
-        for Waiting { node: to, .. } in woken.take(most) {
+        for to in waiting.wake(condition.number, all) {
             let message = Message::Notify { condition };
             out.push(Command::Send { to, message });
         }
@@ -154,7 +150,7 @@ impl Protocol {
         condition: ConditionId,
         doing: &'static str,
         site: CallSite,
-    ) -> Result<&mut Vec<Waiting>, ProtocolError> {
+    ) -> Result<&mut Conditions<u64, NodeId>, ProtocolError> {
         match self.locks.holder(condition.lock) {
             Some(_) => Ok(self.locks.carried(condition.lock)),
             None => Err(ProtocolError::WithoutLock {

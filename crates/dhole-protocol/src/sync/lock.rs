@@ -2,19 +2,9 @@
 //! with it.
 
 use dhole_model::{CallSite, NodeId, VectorTime};
-use dhole_sync::{TravellingLocks, Travels};
-use dhole_wire::Wire;
+use dhole_sync::{Conditions, TravellingLocks, Travels};
 
 use crate::sync_id::LockId;
-
-/// A node that waits on a condition of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
-pub struct Waiting {
-    /// The condition's number among those of the lock.
-    pub condition: u64,
-    /// The node.
-    pub node: NodeId,
-}
 
 /// The locks of a node's worker.
 pub(crate) type Locks = TravellingLocks<WorkerLocks>;
@@ -30,9 +20,9 @@ impl Travels for WorkerLocks {
     type Number = ();
     /// What the asker has seen: its grant brings the write notices of the rest.
     type Request = VectorTime;
-    /// The nodes that wait on its conditions, the longest first. As only the holder waits or
-    /// notifies, no notification can come before the wait that it is for.
-    type Carries = Vec<Waiting>;
+    /// The nodes that wait on its conditions. As only the holder waits or notifies, no notification
+    /// can come before the wait that it is for.
+    type Carries = Conditions<u64, NodeId>;
 
     fn manager(lock: LockId, nodes: usize) -> NodeId {
         NodeId::at((lock.0 % nodes as u64) as usize)

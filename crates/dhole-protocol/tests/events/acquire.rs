@@ -158,7 +158,7 @@ fn a_grant_that_nobody_asked_for_is_refused() {
     let grant = Message::LockGrant {
         lock: LockId(1),
         news: no_news(2),
-        waiting: vec![],
+        waiting: Default::default(),
     };
     pack.refuse(0, from(1, grant));
 }

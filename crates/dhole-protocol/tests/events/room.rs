@@ -48,7 +48,7 @@ fn granted(pack: &mut Pack, interval: Interval) -> Result<(), ProtocolError> {
     let grant = Message::LockGrant {
         lock: LockId(lock),
         news: Box::new(news),
-        waiting: vec![],
+        waiting: Default::default(),
     };
     pack.step(0, from(1, grant), WorkerIs::InCall).map(drop)
 }

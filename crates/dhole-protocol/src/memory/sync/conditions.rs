@@ -21,7 +21,6 @@ pub(super) struct Semaphore {
 
 const TOO_MANY: &str = "more threads wait on a condition or semaphore than there are";
 const SEMAPHORES: &str = "semaphores that a node manages";
-const CONDITIONS: &str = "conditions that a node manages";
 
 impl ThreadSync {
     /// A thread that holds a lock gives it up, waits until a condition is signalled, and acquires
@@ -143,17 +142,10 @@ impl ThreadSync {
         thread: ThreadId,
         out: &mut impl PartEffects<Self>,
     ) -> Taken {
-        let is_new = !self.conditions.contains_key(&condition);
-        if is_new && self.conditions.len() >= self.most_keys {
-            self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
-            return Ok(());
-        }
-        let most = self.nodes * MOST_WAITING;
-        let queue = self.conditions.get_or_default(condition);
-        if queue.len() >= most {
+        if self.conditions.waiters().len() >= self.nodes * MOST_WAITING {
             return Err(TOO_MANY);
         }
-        queue.push_back(thread);
+        self.conditions.wait(condition, thread);
         self.send(thread.node(), ThreadMessage::Queued { thread }, out);
         Ok(())
     }
@@ -231,37 +223,23 @@ impl ThreadSync {
         all: bool,
         out: &mut impl PartEffects<Self>,
     ) {
-        let Some(queue) = self.conditions.get_mut(&condition) else {
-            return;
-        };
-        let many = if all { queue.len() } else { 1.min(queue.len()) };
-        let threads: Vec<_> = queue.drain(..many).collect();
-        if queue.is_empty() {
-            self.conditions.remove(&condition);
-        }
-        for thread in threads {
+        for thread in self.conditions.wake(condition, all) {
             self.send(thread.node(), ThreadMessage::Signalled { thread }, out);
         }
     }
 
-    /// A thread does not wait for its condition or semaphore, for which there is no room.
+    /// A thread does not wait for its semaphore, for which there is no room.
     pub(super) fn take_no_room(
         &mut self,
         from: NodeId,
         thread: ThreadId,
         out: &mut impl PartEffects<Self>,
     ) -> Taken {
-        let (key, what) = match self.waits_on(thread) {
-            Some(WaitsOn::Queue {
-                condition,
-                signalled: false,
-                ..
-            }) => (condition, CONDITIONS),
-            Some(WaitsOn::Semaphore(key)) => (key, SEMAPHORES),
-            _ => return Err("no room for a condition or semaphore that no thread waits for"),
+        let Some(WaitsOn::Semaphore(key)) = self.waits_on(thread) else {
+            return Err("no room for a semaphore that no thread waits for");
         };
         self.by_manager(from, key)?;
-        let refusal = self.full(what);
+        let refusal = self.full(SEMAPHORES);
         self.finish(thread, Err(refusal), out);
         Ok(())
     }

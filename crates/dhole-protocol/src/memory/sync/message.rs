@@ -131,7 +131,7 @@ pub enum ThreadMessage {
         /// Whether it has one, or what it wanted set is set.
         taken: bool,
     },
-    /// The manager has no room for the condition or semaphore that a thread wants to wait for.
+    /// The manager has no room for the semaphore that a thread wants to wait for.
     NoRoom {
         /// The thread.
         thread: ThreadId,
