@@ -1,4 +1,5 @@
-//! Waiting: [locks that travel](TravellingLocks), [conditions](Conditions), the wait-for graph of a run, and the [`Probe`]
+//! Waiting: [locks that travel](TravellingLocks), [conditions](Conditions), what is
+//! [kept at its manager](Turnstile), the wait-for graph of a run, and the [`Probe`]
 //! that looks for deadlocks in it.
 //!
 //! # Deadlocks
@@ -25,6 +26,7 @@
 
 mod conditions;
 mod travelling;
+mod turnstile;
 
 use std::fmt::Debug;
 
@@ -35,6 +37,7 @@ pub use conditions::Conditions;
 pub use travelling::{
     Acquiring, MOST_IN_A_ROW, MOST_MANAGED, Passed, Passing, SWEEP_FROM, TravellingLocks, Travels,
 };
+pub use turnstile::{Mode, Request, Turnstile};
 
 /// A thread of a node: a vertex of the wait-for graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]

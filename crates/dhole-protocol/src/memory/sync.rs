@@ -43,11 +43,10 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId, SortedMap, WaitCause};
 use dhole_part::{Effect, NodePart, PartEffects};
-use dhole_sync::{Conditions, SWEEP_FROM, TravellingLocks};
+use dhole_sync::{Conditions, SWEEP_FROM, TravellingLocks, Turnstile};
 use thiserror::Error;
 
 use barriers::{Arrivals, Gathering};
-use conditions::Semaphore;
 use locks::ThreadLocks;
 use shared_locks::Shared;
 use started::Started;
@@ -84,7 +83,7 @@ pub struct ThreadSync {
     /// As their manager.
     gatherings: SortedMap<u64, Gathering>,
     conditions: Conditions<u64, ThreadId>,
-    semaphores: SortedMap<u64, Semaphore>,
+    semaphores: SortedMap<u64, Turnstile<ThreadId>>,
     /// What the threads of this node wait for.
     waits: SortedMap<ThreadId, Wait>,
     /// Counts the waits.

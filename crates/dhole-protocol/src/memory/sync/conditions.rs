@@ -1,9 +1,8 @@
 //! Conditions and semaphores, by their managers.
 
-use std::collections::VecDeque;
-
 use dhole_model::{CallSite, NodeId};
 use dhole_part::PartEffects;
+use dhole_sync::{Mode, Request};
 
 #[cfg(doc)]
 use super::SharedLocks;
@@ -12,11 +11,15 @@ use super::{
     ThreadSync, WaitsOn,
 };
 
-/// A semaphore, as its manager knows it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Semaphore {
-    has: u64,
-    queue: VecDeque<ThreadId>,
+/// A thread that waits for a semaphore.
+impl Request for ThreadId {
+    fn node(&self) -> NodeId {
+        ThreadId::node(*self)
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Permit
+    }
 }
 
 const TOO_MANY: &str = "more threads wait on a condition or semaphore than there are";
@@ -255,11 +258,8 @@ impl ThreadSync {
         let Some(semaphore) = self.semaphores.get_mut(&key) else {
             return;
         };
-        let Semaphore { has, queue } = semaphore;
-        let many = usize::try_from(*has).map_or(queue.len(), |has| has.min(queue.len()));
-        *has -= many as u64;
-        let threads: Vec<_> = queue.drain(..many).collect();
-        if *has == 0 && queue.is_empty() {
+        let threads = semaphore.pass();
+        if semaphore.permits == 0 && semaphore.is_idle() {
             self.semaphores.remove(&key);
         }
         for thread in threads {
@@ -278,7 +278,7 @@ impl ThreadSync {
             return Err("more semaphores than a node manages: wait for some, or set them to 0");
         }
         let semaphore = self.semaphores.get_or_default(key);
-        semaphore.has = semaphore.has.saturating_add(count.into());
+        semaphore.permits = semaphore.permits.saturating_add(count.into());
         self.hand_out(key, out);
         Ok(())
     }
@@ -294,7 +294,7 @@ impl ThreadSync {
             self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
             return Ok(());
         }
-        self.semaphores.get_or_default(key).has = count.into();
+        self.semaphores.get_or_default(key).permits = count.into();
         self.hand_out(key, out);
         let taken = true;
         self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
@@ -308,24 +308,21 @@ impl ThreadSync {
         tries: bool,
         out: &mut impl PartEffects<Self>,
     ) -> Taken {
-        let most = self.nodes * MOST_WAITING;
-        let has = self.semaphores.get(&key).map_or(0, |it| it.has);
-        if has == 0 && !tries {
+        if !tries {
             if !self.has_semaphore_room(key) {
                 self.send(thread.node(), ThreadMessage::NoRoom { thread }, out);
                 return Ok(());
             }
-            let queue = &mut self.semaphores.get_or_default(key).queue;
-            if queue.len() >= most {
+            let semaphore = self.semaphores.get_or_default(key);
+            if semaphore.queue().len() >= self.nodes * MOST_WAITING {
                 return Err(TOO_MANY);
             }
-            queue.push_back(thread);
+            semaphore.wants(thread);
+            self.hand_out(key, out);
             return Ok(());
         }
-        let taken = has > 0;
-        if let Some(semaphore) = self.semaphores.get_mut(&key) {
-            semaphore.has -= u64::from(taken);
-        }
+        let has = self.semaphores.get_mut(&key).filter(|it| it.permits > 0);
+        let taken = has.map(|it| it.permits -= 1).is_some();
         self.hand_out(key, out);
         self.send(thread.node(), ThreadMessage::Taken { thread, taken }, out);
         Ok(())
