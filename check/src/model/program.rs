@@ -22,6 +22,8 @@ pub enum Op {
     Prefetch(Objects),
     /// Writes a value that no other write writes.
     Write(u8),
+    /// Sends an object, which the node wrote last, to all other nodes.
+    Propagate(u8),
     /// Reads elements of the array.
     ReadPart(Part),
     /// Writes elements of the array, each with a value that no other write writes.

@@ -1,6 +1,6 @@
 //! The steps of a worker: it accesses what it may, and begins and ends its calls.
 
-use dhole_model::{CallSite, Coherence, Oid, OidRange};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{BarrierId, CollectiveEvent, Event, Unread};
 
 use crate::Bug;
@@ -123,6 +123,15 @@ impl Node {
             Some(Op::Free(object)) => {
                 let range = OidRange::one(around.program.oid(object));
                 ((Exclusive, None), Some(Event::Free { range, site }))
+            }
+            Some(Op::Propagate(object)) => {
+                let others = (0..around.program.nodes.len()).filter(|node| *node != self.me);
+                let event = Event::Propagate {
+                    objects: vec![around.program.oid(object)],
+                    elements: Vec::new(),
+                    to: others.map(NodeId::at).collect(),
+                };
+                ((Exclusive, None), Some(event))
             }
             Some(Op::Alloc(object)) => {
                 self.heap.allocate(usize::from(object));

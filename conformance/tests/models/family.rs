@@ -80,6 +80,25 @@ fn a_push_that_claims_to_be_newer_than_it_is_makes_a_stale_read() {
 }
 
 #[test]
+fn what_is_propagated_is_read_as_it_was_written_also_where_it_is_lost() {
+    for (late, protocol) in [(false, Lazy), (true, Lazy), (false, Update), (true, Update)] {
+        let program = propagated(2, 2, late).under(protocol);
+        sound(program.clone(), &[Sight::Pushed]);
+        explore(Cluster::new(program).with(Bug::LosePush)).assert_sound();
+    }
+    sound(propagated(3, 1, false), &[Sight::Pushed]);
+    sound(propagated_when_exclusive(), &[Sight::Pushed]);
+}
+
+#[test]
+fn what_is_propagated_as_newer_than_it_is_makes_a_stale_read() {
+    for late in [false, true] {
+        let program = propagated(2, 3, late);
+        caught(Bug::AdvancePush, program, Fault::StaleRead);
+    }
+}
+
+#[test]
 fn writers_of_different_leaves_of_one_object_lose_nothing() {
     sound(
         writers_of_one_object(2, 2).under(Home),

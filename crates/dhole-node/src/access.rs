@@ -113,7 +113,7 @@ impl<'id> Access<'id> for Worker<'id> {
 /// What was accessed, for an error.
 #[derive(Clone, Copy)]
 pub(crate) struct Accessed {
-    oid: Oid,
+    pub oid: Oid,
     ty: TypeRef,
     site: &'static Location<'static>,
 }

@@ -56,6 +56,7 @@ mod fingerprint;
 mod freeing;
 mod graphs;
 mod guards;
+mod hints;
 mod holding;
 mod ids;
 mod in_place;

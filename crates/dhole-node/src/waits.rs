@@ -115,6 +115,7 @@ impl Awaited {
             | Event::Unwritten(_)
             | Event::WrittenAt(_)
             | Event::Free { .. }
+            | Event::Propagate { .. }
             | Event::EndInterval
             | Event::Switched { .. }
             | Event::Serve

@@ -30,6 +30,7 @@ mod object_table;
 mod one_sided;
 pub(crate) mod parts;
 mod pending_fetches;
+mod propagating;
 mod quiescence;
 pub(crate) mod races;
 mod region;

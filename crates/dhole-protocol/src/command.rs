@@ -77,6 +77,15 @@ pub enum Event {
     Array(ArrayEvent),
     /// The worker does something with a page.
     Pages(PageEvent),
+    /// The worker sends what this node wrote last to nodes that have not asked for it.
+    Propagate {
+        /// Objects.
+        objects: Vec<Oid>,
+        /// Elements of arrays.
+        elements: Vec<Elements>,
+        /// The nodes.
+        to: Vec<NodeId>,
+    },
     /// The worker frees objects. Where they are the last ones of those allocated together, the
     /// rest of their chunk, in which no object ever is, comes with them.
     Free {
@@ -236,6 +245,7 @@ impl Event {
                 | Event::Touch { .. }
                 | Event::Array(_)
                 | Event::Pages(_)
+                | Event::Propagate { .. }
                 | Event::Free { .. }
                 | Event::Await { .. }
                 | Event::Learn(_)

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use dhole_model::{
-    CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, OidRange, PageId, Version,
+    CHUNK, CallSite, Coherence, Elements, IntervalIndex, NodeId, Oid, OidRange, PageId, Version,
 };
 use thiserror::Error;
 
@@ -125,6 +125,25 @@ pub enum ProtocolError {
         node: NodeId,
         /// How many permits it was made with.
         made_with: u32,
+    },
+    /// Only the last writer of an object, or of all of some elements, propagates them.
+    #[error(
+        "this node did not write it last{}",
+        writer.map_or(String::new(), |writer| format!(": {writer} did"))
+    )]
+    NotLastWriter {
+        /// The object or the array.
+        oid: Oid,
+        /// The last writer, if there is one.
+        writer: Option<NodeId>,
+    },
+    /// No write notices say how new an object is that is kept consistent so.
+    #[error("objects and arrays under {coherence} are not propagated: choose lazy or update")]
+    NotPropagated {
+        /// The object or the array.
+        oid: Oid,
+        /// Its protocol.
+        coherence: Coherence,
     },
     /// A node asks for an object of which this node has nothing.
     #[error("{from} asks for {oid} at {need}: there is no copy of it here")]

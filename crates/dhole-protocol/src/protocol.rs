@@ -207,6 +207,11 @@ impl Protocol {
                 let at = self.barrier.arrive(false, true);
                 self.arrive(at, site, out)?
             }
+            Event::Propagate {
+                objects,
+                elements,
+                to,
+            } => self.coherence.propagate(&objects, &elements, &to, out)?,
             Event::Serve => self.coherence.serve(out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::DeliverAgain { from, message } => {

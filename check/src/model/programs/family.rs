@@ -16,6 +16,31 @@ pub fn broadcast(nodes: usize, phases: usize) -> Program {
     Program::new("broadcast", all).objects(&[0])
 }
 
+/// As [`broadcast`], and node 0 sends the object to the others, before they may read it or as they
+/// may (`late`).
+pub fn propagated(nodes: usize, phases: usize, late: bool) -> Program {
+    let writer = match late {
+        false => [Write(0), Propagate(0), Barrier, Barrier],
+        true => [Write(0), Barrier, Propagate(0), Barrier],
+    };
+    let reader = [Barrier, Read(0), Barrier].repeat(phases);
+    let mut all = vec![reader; nodes];
+    all[0] = writer.repeat(phases);
+    Program::new("propagated", all).objects(&[0])
+}
+
+/// Node 0 writes an object alone until it is exclusive, sends it to node 1, which reads it, and
+/// writes it again.
+pub fn propagated_when_exclusive() -> Program {
+    let zero = [
+        &[Write(0), Barrier].repeat(3)[..],
+        &[Propagate(0), Barrier, Barrier, Write(0), Barrier],
+    ]
+    .concat();
+    let one = [&[Barrier; 4][..], &[Read(0), Barrier, Barrier, Read(0)]].concat();
+    Program::new("propagated when exclusive", vec![zero, one]).objects(&[0])
+}
+
 /// Node 1 reads an object once, and node 0 goes on writing it; then both read it.
 pub fn read_no_more() -> Program {
     let zero = [

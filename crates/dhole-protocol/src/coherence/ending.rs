@@ -75,15 +75,17 @@ impl Protocols {
         out: &mut Commands,
     ) {
         let Parts { table, update, .. } = R::parts(self);
-        if update.copysets.are_empty() {
+        if update.copysets.are_empty() && update.next.are_empty() {
             return;
         }
-        let readers = written.flat_map(|region| update.copysets.of(region));
-        let mut pushes: Vec<(NodeId, R)> = readers.collect();
+        let next = update.next.take();
+        let readers = |region| update.copysets.of(region).chain(next.of(region));
+        let mut pushes: Vec<(NodeId, R)> = written.flat_map(readers).collect();
         for (_, region) in &pushes {
             table.update(*region, |_, state| state.serve());
         }
         pushes.sort_unstable();
+        pushes.dedup();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
             let pushed = of_one.iter().map(|&(_, region)| Pushed {
                 sent: Sent { region, version },

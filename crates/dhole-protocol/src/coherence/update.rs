@@ -26,6 +26,8 @@ const MOST_UNREAD: u8 = 2;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Update<R: Kind> {
     pub copysets: CopySets<R>,
+    /// The nodes that get what is written in this interval, without having read it.
+    pub next: CopySets<R>,
     pub inbox: Inbox<R>,
 }
 
@@ -33,6 +35,7 @@ impl<R: Kind> Default for Update<R> {
     fn default() -> Self {
         Update {
             copysets: CopySets(RegionsByNode::default()),
+            next: CopySets(RegionsByNode::default()),
             inbox: Inbox::default(),
         }
     }
@@ -42,12 +45,14 @@ impl<R: Kind> Update<R> {
     /// A region is kept consistent otherwise from now on.
     pub fn forget(&mut self, region: R, out: &mut Commands) {
         self.copysets.forget(region);
+        self.next.forget(region);
         self.inbox.forget(region, out);
     }
 
     /// The regions with these ids were freed.
     pub fn freed(&mut self, ids: OidRange, out: &mut Commands) {
         self.copysets.0.forget(ids);
+        self.next.0.forget(ids);
         self.inbox.freed(ids, out);
     }
 }
@@ -67,7 +72,12 @@ impl<R: Region> CopySets<R> {
         self.0.by_node(region)
     }
 
-    /// A node has fetched the region here.
+    /// Takes all out.
+    pub fn take(&mut self) -> CopySets<R> {
+        CopySets(std::mem::take(&mut self.0))
+    }
+
+    /// A node has fetched the region here, or is to get it.
     pub fn join(&mut self, region: R, reader: NodeId) {
         self.0.update(region, reader, |_, reads| *reads = true);
     }

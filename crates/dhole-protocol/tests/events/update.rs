@@ -2,7 +2,9 @@
 
 use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, MessageKind, OidRange};
-use dhole_protocol::{Command, Event, Message, RegionCommand, RegionMessage, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Message, ProtocolError, RegionCommand, RegionMessage, WorkerIs,
+};
 
 /// A pack whose node 0 has an object under the update protocol.
 fn pack(nodes: usize) -> Pack {
@@ -132,4 +134,42 @@ fn what_one_node_alone_writes_is_announced_no_more() {
             .begin(0, crate::pack::arrive())
             .contains(&Command::Objects(RegionCommand::MakeClean(OBJECT)))
     );
+}
+
+fn propagate(to: usize) -> Event {
+    Event::Propagate {
+        objects: vec![OBJECT],
+        elements: Vec::new(),
+        to: vec![n(to)],
+    }
+}
+
+#[test]
+fn what_is_propagated_goes_at_once_or_with_its_version() {
+    let mut pack = Pack::with_object(3);
+    assert_eq!(pack.begin(0, propagate(1)), []);
+    assert_eq!(updates(&pack), 1, "it is clean");
+    pack.write(0, OBJECT);
+    assert_eq!(pack.begin(0, propagate(2)), []);
+    assert_eq!(updates(&pack), 1, "it has no version yet");
+    pack.barrier();
+    assert_eq!(updates(&pack), 2);
+    pack.write(0, OBJECT);
+    pack.barrier();
+    assert_eq!(updates(&pack), 2, "once");
+}
+
+#[test]
+fn a_node_that_did_not_write_last_propagates_nothing() {
+    let mut pack = Pack::with_object(3);
+    let refused = pack.step(1, propagate(2), WorkerIs::InCall);
+    let oid = OBJECT;
+    let writer = None;
+    assert_eq!(refused, Err(ProtocolError::NotLastWriter { oid, writer }));
+    pack.run(1, miss());
+    pack.write(1, OBJECT);
+    pack.barrier();
+    let refused = pack.step(0, propagate(2), WorkerIs::InCall);
+    let writer = Some(n(1));
+    assert_eq!(refused, Err(ProtocolError::NotLastWriter { oid, writer }));
 }

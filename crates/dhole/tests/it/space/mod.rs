@@ -14,6 +14,7 @@ mod leaves;
 mod memory;
 mod one_sided;
 mod optimisations;
+mod propagate;
 mod races;
 mod reachable;
 mod refused;
