@@ -99,7 +99,7 @@ pub enum Bug {
     OldBase,
     /// An interval is sent as the difference from another base than its own.
     WrongBase,
-    /// A request marks a missed object as one that only lies on the page.
+    /// A request marks a missed object, or missed elements, as what only lies beside.
     MarkAllBeside,
     /// A flush is acknowledged before it is merged.
     AcknowledgeEarly,
@@ -331,6 +331,9 @@ impl Bug {
                 sent.iter_mut().for_each(|sent| sent.region.count += 1);
             }
             (Bug::MarkAllBeside, Message::Fetch(Fetch { wanted, beside, .. })) => {
+                *beside = wanted.len() as u16;
+            }
+            (Bug::MarkAllBeside, Message::FetchElements { wanted, beside, .. }) => {
                 *beside = wanted.len() as u16;
             }
             (Bug::LackObject, Message::FetchReply(FetchReply { sent, .. })) => drop(sent.pop()),

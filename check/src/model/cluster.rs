@@ -260,9 +260,12 @@ impl State {
                 m.news()
                     .is_some_and(|news| news.intervals.iter().any(based))
             }),
-            Sight::AskedBeside => {
-                sent(|m| matches!(m, Message::Fetch(Fetch { beside, .. }) if *beside > 0))
-            }
+            Sight::AskedBeside => sent(|m| match m {
+                Message::Fetch(Fetch { beside, .. }) | Message::FetchElements { beside, .. } => {
+                    *beside > 0
+                }
+                _ => false,
+            }),
             Sight::LeftOut => sent(
                 |m| matches!(m, Message::FetchReply(FetchReply { sent, .. }) if sent.is_empty()),
             ),

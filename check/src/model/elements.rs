@@ -2,7 +2,7 @@
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_protocol::{
-    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, Needs, Unit, UnreadElements,
+    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, Needs, ReadAhead, Unit, UnreadElements,
 };
 
 use crate::model::node::Around;
@@ -23,15 +23,21 @@ impl Part {
         (self.0..self.1).map(move |element| objects + element)
     }
 
-    /// The worker reads these elements.
-    pub(crate) fn read(self, coherence: Coherence) -> Event {
+    /// The worker misses these elements, to read them alone or to write them.
+    pub(crate) fn read(self, program: &Program, alone: bool) -> Event {
+        let ahead = ReadAhead {
+            block: 2,
+            most: 4,
+            len: program.elements as u64,
+        };
         Event::Array(ArrayEvent::Read(
             [UnreadElements {
                 elements: self.elements(),
                 within: self.elements(),
                 creator: NodeId(0),
                 zero_ok: true,
-                coherence,
+                coherence: program.coherence,
+                ahead: (alone && program.reads_ahead).then_some(ahead),
             }]
             .into_iter()
             .collect(),

@@ -119,8 +119,9 @@ pub enum Sight {
     /// An interval is sent as the difference from an earlier one.
     #[variants("an interval is told against an earlier one")]
     Reduced,
-    /// A node requests an object only because it lies on the page of a missed one.
-    #[variants("an object is asked for because of its page")]
+    /// A node requests an object only because it lies on the page of a missed one, or elements
+    /// because they lie around missed ones.
+    #[variants("an object is asked for because of its page, or elements are read ahead")]
     AskedBeside,
     /// A reply leaves out all objects that were requested so.
     #[variants("a reply leaves out what lies beside")]

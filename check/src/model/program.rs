@@ -180,6 +180,8 @@ pub struct Program {
     pub limits: LogLimits,
     /// A miss fetches all invalid objects of the page, on which all objects lie.
     pub aggregates: bool,
+    /// A miss of elements reads those around ahead, by blocks of two and of four.
+    pub reads_ahead: bool,
     /// How a node finds what it has written.
     pub writes: Writes,
     /// Nodes see each other's memory, and read objects there.
@@ -217,6 +219,7 @@ impl Program {
             impatience: 0,
             limits: LogLimits::default(),
             aggregates: false,
+            reads_ahead: false,
             writes: Writes::Marked,
             sees: false,
             withdraws: false,
@@ -270,6 +273,14 @@ impl Program {
     pub fn elements(self, count: usize) -> Program {
         Program {
             elements: count,
+            ..self
+        }
+    }
+
+    /// Where elements are read ahead.
+    pub fn reading_ahead(self) -> Program {
+        Program {
+            reads_ahead: true,
             ..self
         }
     }

@@ -76,7 +76,7 @@ impl Node {
                 ),
                 false => (
                     (Shared, Some(Wait::Object)),
-                    Some(part.read(around.program.coherence)),
+                    Some(part.read(around.program, true)),
                 ),
             },
             Some(Op::WritePart(part)) if self.all_writable(part, around.program) => {
@@ -90,7 +90,7 @@ impl Node {
                 true => ((Exclusive, None), Some(part.write(site))),
                 false => (
                     (Exclusive, Some(Wait::Object)),
-                    Some(part.read(around.program.coherence)),
+                    Some(part.read(around.program, false)),
                 ),
             },
             Some(Op::Acquire(lock)) => {

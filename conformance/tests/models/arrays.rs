@@ -38,3 +38,12 @@ fn nodes_write_different_elements_round_after_round() {
         &[Sight::Deferred, Sight::Invalidated],
     );
 }
+
+#[test]
+fn elements_that_are_read_ahead_are_those_of_their_version() {
+    sound(
+        parts_read_ahead(2),
+        &[Sight::AskedBeside, Sight::Invalidated],
+    );
+    sound(parts_read_ahead(3), &[Sight::AskedBeside]);
+}

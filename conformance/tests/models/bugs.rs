@@ -165,6 +165,11 @@ fn a_missed_object_that_is_taken_for_one_beside_is_missed_in_the_reply() {
 }
 
 #[test]
+fn missed_elements_that_are_taken_for_some_beside_are_missed_in_the_reply() {
+    caught(Bug::MarkAllBeside, parts_read_ahead(2), Fault::Refused);
+}
+
+#[test]
 fn a_stale_reply_of_a_whole_page_makes_a_stale_read() {
     caught(Bug::StaleReply, fetched_with_its_page(2), Fault::StaleRead);
 }

@@ -105,7 +105,9 @@ fn brought<'id, W: Access<'id>>(w: &W, brought: Result<(), W::Error>) {
 
 impl<T: Share> ArrayRange<T> {
     /// The elements, to read. Fetches those of which this node has no valid copy, all in one
-    /// round, and no others.
+    /// round. Where others of the same page of the array came before from the same node, the rest
+    /// of the page is read ahead with them, and further pages where a program goes on; what
+    /// somebody is writing is left out.
     ///
     /// An access that cannot be made unwinds to the node's boundary, with an error that names
     /// array and place; [`try_get`](ArrayRange::try_get) returns that error.

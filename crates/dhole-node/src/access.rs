@@ -90,7 +90,7 @@ impl<'id> Access<'id> for Worker<'id> {
     }
 
     fn read_elements(&self, miss: &ArrayMiss) -> Result<(), AccessError> {
-        self.bring_elements(std::slice::from_ref(miss))
+        self.bring_elements(std::slice::from_ref(miss), true)
     }
 
     fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), AccessError> {
@@ -192,7 +192,7 @@ impl<'id> Worker<'id> {
             Name::Elements(miss) => elements.push(miss),
         });
         self.bring(&objects)?;
-        self.bring_elements(&elements)
+        self.bring_elements(&elements, false)
     }
 
     /// Makes objects readable here, in one round.

@@ -5,7 +5,7 @@ use std::panic::Location;
 use dhole_heap::{Array, Array2, ArrayMiss, BindError, HeapMut, MonitorCall, Scalar, Share};
 use dhole_model::{Coherence, Elements, NodeId};
 use dhole_protocol::{
-    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, UnreadElements, Wanted,
+    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, ReadAhead, UnreadElements, Wanted,
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -31,7 +31,7 @@ impl Worker<'_> {
     ) -> Array<T> {
         self.must_keep_arrays(coherence, Location::caller().into());
         let (blocks, node) = (Array::<T>::blocks(len as u64) as usize, self.node());
-        self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap| {
+        self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap, _| {
             let array = heap.alloc_array(len as u64)?;
             let is_stored = coherence.properties().has_home && len > 0;
             if is_stored {
@@ -81,7 +81,7 @@ impl Worker<'_> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
         self.must_keep_arrays(coherence, site.into());
         let blocks = Array::<T>::blocks(len as u64) as usize;
-        self.allocate::<T, _>([1, len, blocks], coherence, site, |heap| {
+        self.allocate::<T, _>([1, len, blocks], coherence, site, |heap, _| {
             machine.computes(node, true);
             let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
             machine.computes(node, false);
@@ -91,8 +91,12 @@ impl Worker<'_> {
         })
     }
 
-    /// Makes elements readable here, in one round.
-    pub(crate) fn bring_elements(&self, absent: &[ArrayMiss]) -> Result<(), AccessError> {
+    /// Makes elements readable here, in one round: `ahead`, with those around that are worth it.
+    pub(crate) fn bring_elements(
+        &self,
+        absent: &[ArrayMiss],
+        ahead: bool,
+    ) -> Result<(), AccessError> {
         let Some(mut named) = absent.first() else {
             return Ok(());
         };
@@ -111,7 +115,12 @@ impl Worker<'_> {
                     Ok(unread) if link.keeps_blocks(call, &unread) => {
                         of_blocks.push((miss, unread))
                     }
-                    Ok(unread) => all.push(unread),
+                    Ok(mut unread) => {
+                        if !ahead {
+                            unread.ahead = None;
+                        }
+                        all.push(unread);
+                    }
                     Err(clash) => {
                         named = miss;
                         return Ok(Err(clash));
@@ -138,13 +147,15 @@ impl Worker<'_> {
         let creator = self.creator(miss.into())?;
         let called = self.exclusive(miss.site, |link, call| {
             call.split().1.faulted = false;
-            let unread = match bind(call, miss, creator) {
+            let mut unread = match bind(call, miss, creator) {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
             };
             if link.keeps_blocks(call, &unread) {
                 return link.bring_blocks(call, miss, &unread, true).map(Ok);
             }
+            // Whether what lies around is written too is not known; its owner may go on with it.
+            unread.ahead = None;
             if !call.split().0.has_elements(miss.elements) {
                 let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
                 link.awaits(miss);
@@ -225,19 +236,29 @@ fn allocated<T>(array: Array<T>, coherence: Coherence, creator: NodeId) -> Event
     })
 }
 
+/// The most blocks of an array, of a page each, that come with a miss.
+const MOST_BLOCKS_AHEAD: u64 = 64;
+
 /// Tests that an array is what the access takes it for, and looks up what else there is to know.
 pub(crate) fn bind(
     call: &mut MonitorCall<'_, State>,
     miss: &ArrayMiss,
     creator: NodeId,
 ) -> Result<UnreadElements, BindError> {
-    let bound = call.split().0.bind_array(miss)?;
+    let (mut heap, state) = call.split();
+    let bound = heap.bind_array(miss)?;
+    let block = bound.per_block();
     Ok(UnreadElements {
         elements: miss.elements,
         within: miss.within,
         creator,
         zero_ok: bound.zeros,
         coherence: bound.coherence,
+        ahead: state.graphs.learns().then_some(ReadAhead {
+            block,
+            most: block * MOST_BLOCKS_AHEAD,
+            len: bound.len,
+        }),
     })
 }
 

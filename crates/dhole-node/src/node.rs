@@ -71,6 +71,8 @@ pub(crate) struct State {
     pub(crate) faulted: bool,
     /// Bytes of the objects' twins made since the last comparison.
     pub(crate) twin_bytes: u64,
+    /// Elements around those that are missed are read ahead.
+    pub(crate) reads_ahead: bool,
     /// What is learned of graphs.
     pub(crate) graphs: Graphs,
     /// The bytes of an object that goes by itself.
@@ -127,6 +129,7 @@ impl Node {
             again: Vec::new(),
             faulted: false,
             twin_bytes: 0,
+            reads_ahead: settings.reads_ahead(),
             graphs: Graphs::new(settings.learns_graphs()),
             object: Vec::new(),
             counting: Counting::default(),
@@ -701,8 +704,9 @@ impl State {
                 if let Message::Fetch(fetch) = &message {
                     counting.asks(fetch, step.heap);
                 }
-                if let Message::FetchElements { wanted, .. } = &message {
-                    self.count_elements(wanted, step.heap);
+                if let Message::FetchElements { wanted, beside, .. } = &message {
+                    let missed = wanted.len() - usize::from(*beside);
+                    self.count_elements(&wanted[..missed], step.heap);
                 }
                 self.send(to, message, payload, step.out);
             }

@@ -13,10 +13,11 @@ pub struct Optimisations {
     pub notice_reduction: u32,
     /// How it is found what a node wrote.
     pub write_detection: WriteDetection,
-    /// Learn from what a program did what it will do next: with an object that a node writes again,
-    /// those become writable that it wrote with it, without a call for each. Only the calls and the
-    /// time depend on it. It has no effect where the detector is `vm`, or where write detection is
-    /// not by marks.
+    /// Learn from what a program did what it will do next. With an object that a node writes again,
+    /// those become writable that it wrote with it, without a call for each; what a program follows
+    /// from missed objects comes along with them; neither has an effect where the detector is `vm`,
+    /// or where write detection is not by marks. Elements of an array are read ahead around those
+    /// that are missed. Calls, messages and time depend on it, and no result.
     pub learn: bool,
 }
 

@@ -54,7 +54,7 @@ impl Worker<'_> {
             self.bring(&absent)?;
             level = self.referred(&first, &level, (&mut seen, most))?;
         }
-        self.bring_elements(&elements)?;
+        self.bring_elements(&elements, false)?;
         Ok(seen.len())
     }
 

@@ -156,7 +156,7 @@ impl Settings {
         learn && self.detector == Detector::Check && write_detection == WriteDetection::Marks
     }
 
-    /// Whether nodes learn which references a program follows.
+    /// Whether nodes learn which references a program follows, and read elements ahead.
     pub(crate) fn learns_graphs(&self) -> bool {
         self.learns() && self.nodes > 1 && !self.keeps_pages()
     }

@@ -18,6 +18,20 @@ pub struct UnreadElements {
     pub zero_ok: bool,
     /// How the array is kept consistent, unless it was switched since.
     pub coherence: Coherence,
+    /// What lies around may be read ahead.
+    pub ahead: Option<ReadAhead>,
+}
+
+/// How elements around a missed one are read ahead: by whole blocks that begin at a multiple of
+/// their size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ReadAhead {
+    /// Elements of the smallest block.
+    pub block: u64,
+    /// Elements of the largest one: the smallest, doubled so many times as may be.
+    pub most: u64,
+    /// Elements of the array.
+    pub len: u64,
 }
 
 /// Something that the worker does with an array.

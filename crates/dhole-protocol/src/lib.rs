@@ -75,7 +75,7 @@ pub use dhole_part as part;
 pub use dhole_sync as wait_graph;
 
 pub use array_blocks::{ArrayBlocks, Behind, BlockAccess, BlockEvent, Needs, Unit};
-pub use array_event::{ArrayEvent, UnreadElements};
+pub use array_event::{ArrayEvent, ReadAhead, UnreadElements};
 pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
 pub use coherence::built_in::is_built_in;

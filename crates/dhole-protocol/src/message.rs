@@ -170,12 +170,15 @@ pub enum Message {
     )]
     Elements(RegionMessage<Elements>),
     /// Asks the last writer of elements of arrays for their bytes.
-    #[message(kind = MessageKind::Fetch, check = check::fetch_elements(wanted, nodes))]
+    #[message(kind = MessageKind::Fetch, check = check::fetch_elements(wanted, *beside, nodes))]
     FetchElements {
         /// The asker's round; the reply repeats it.
         round: u32,
         /// The elements.
         wanted: WantedList<Elements>,
+        /// So many of them, the last ones, are read ahead: nobody waits for them. Those that are
+        /// being written are left out of the reply.
+        beside: u16,
     },
     /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
     #[message(

@@ -507,8 +507,12 @@ impl Protocol {
                 let treadmarks = &mut self.coherence.treadmarks;
                 treadmarks.diff_reply(from, (round, page), &got, &diffs, out)
             }
-            Message::FetchElements { round, wanted } => {
-                let (beside, follow) = (0, Follow::default());
+            Message::FetchElements {
+                round,
+                wanted,
+                beside,
+            } => {
+                let follow = Follow::default();
                 let fetch = Fetch {
                     round,
                     wanted,

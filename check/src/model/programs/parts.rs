@@ -73,3 +73,17 @@ pub fn parts_change_protocol(to: Coherence) -> Program {
     let one = [before(Part(1, 3)), after(Part(0, 1))].concat();
     Program::new("parts change protocol", vec![zero, one]).elements(3)
 }
+
+/// Node 0 writes an array and then an element in its middle; the others meanwhile read its
+/// beginning, element by element, by the second of which the middle is read ahead; then all read
+/// all of it.
+pub fn parts_read_ahead(nodes: usize) -> Program {
+    let end = [Barrier, ReadPart(Part(0, 4))];
+    let zero = [WritePart(Part(0, 4)), Barrier, WritePart(Part(2, 3))];
+    let other = [Barrier, ReadPart(Part(0, 1)), ReadPart(Part(1, 2))];
+    let all = std::iter::once(&zero[..]).chain(std::iter::repeat_n(&other[..], nodes - 1));
+    let all = all.map(|node| [node, &end[..]].concat()).collect();
+    Program::new("parts read ahead", all)
+        .elements(4)
+        .reading_ahead()
+}

@@ -7,6 +7,7 @@
 
 mod free;
 mod kind;
+mod read_ahead;
 
 use dhole_model::{
     Coherence, Elements, IdSet, NodeId, Oid, OidRange, Segments, SortedMap, VectorTime, Version,

@@ -99,6 +99,10 @@ impl Protocols {
             let zero_ok = miss.zero_ok && may_be_zero;
             self.take_pushed(elements, miss.creator, out);
             self.miss(elements, miss.creator, out, |_| Some(zero_ok));
+            if let Some(ahead) = &miss.ahead {
+                self.arrays
+                    .read_ahead(elements, (miss.creator, zero_ok), ahead);
+            }
         }
         self.ask::<Elements>(out);
         self.brought(out);

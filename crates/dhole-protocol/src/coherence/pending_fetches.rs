@@ -148,6 +148,13 @@ impl<R: Region> PendingFetches<Want<R>> {
         }
     }
 
+    /// The node that has all that is wanted so far, if there is one such node.
+    pub fn only_one(&self) -> Option<NodeId> {
+        let (first, _) = self.awaited.first()?;
+        let is_first = self.awaited.iter().all(|(node, _)| node == first);
+        is_first.then_some(*first)
+    }
+
     /// Whether some of a region has yet to come.
     pub fn awaits(&self, region: R) -> bool {
         let mut awaited = self.awaited.iter();

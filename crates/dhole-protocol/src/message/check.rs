@@ -210,8 +210,11 @@ pub(crate) fn round(said: &BarrierRound, nodes: usize) -> Checked {
     Ok(())
 }
 
-pub(super) fn fetch_elements(all: &[Wanted<Elements>], nodes: usize) -> Checked {
+pub(super) fn fetch_elements(all: &[Wanted<Elements>], beside: u16, nodes: usize) -> Checked {
     wanted(all.len())?;
+    if all.len() < usize::from(beside) {
+        return Err("a fetch with more elements beside those missed than there are");
+    }
     versions(all.iter().map(|it| it.need), nodes)?;
     all.iter().try_for_each(|it| elements(&it.region))
 }

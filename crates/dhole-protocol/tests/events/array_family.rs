@@ -36,6 +36,7 @@ fn read_of(range: Range<u64>, coherence: Coherence, zero_ok: bool) -> Event {
         creator: n(0),
         zero_ok,
         coherence,
+        ahead: None,
     };
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Coherence, Elements, Oid, Version};
 use dhole_protocol::{
-    ArrayEvent, Command, Event, FetchReply, Message, RegionCommand, Sent, UnreadElements, WorkerIs,
+    ArrayEvent, Command, Event, FetchReply, Message, ReadAhead, RegionCommand, Sent,
+    UnreadElements, WorkerIs,
 };
 use proptest::prelude::*;
 
@@ -22,6 +23,7 @@ fn read_within(range: Range<u64>, within: Range<u64>) -> Event {
         creator: n(0),
         zero_ok: true,
         coherence: Coherence::Lazy,
+        ahead: None,
     };
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }
@@ -254,7 +256,12 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
     pack.barrier();
     pack.begin(1, read(5..10));
     let (_, _, message) = pack.in_flight[0].clone();
-    let Message::FetchElements { round, wanted } = message.clone() else {
+    let Message::FetchElements {
+        round,
+        wanted,
+        beside,
+    } = message.clone()
+    else {
         panic!("a fetch of elements")
     };
     let reply = |range, lamport| {
@@ -278,7 +285,17 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
     for range in [100..200, 15..25] {
         let mut wanted = wanted.clone();
         wanted[0].region = part(range);
-        pack.refuse(0, from(1, Message::FetchElements { round, wanted }));
+        pack.refuse(
+            0,
+            from(
+                1,
+                Message::FetchElements {
+                    round,
+                    wanted,
+                    beside,
+                },
+            ),
+        );
     }
     let mut none = wanted.clone();
     none[0].region.count = 0;
@@ -289,6 +306,7 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
             Message::FetchElements {
                 round,
                 wanted: none,
+                beside,
             },
         ),
     );
@@ -300,7 +318,21 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
             1,
             Message::FetchElements {
                 round,
-                wanted: endless,
+                wanted: endless.clone(),
+                beside,
+            },
+        ),
+    );
+    let wanted = endless;
+    let beside = 2;
+    pack.refuse(
+        0,
+        from(
+            1,
+            Message::FetchElements {
+                round,
+                wanted,
+                beside,
             },
         ),
     );
@@ -309,6 +341,122 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
         pack.done[1].contains(&Command::Done),
         "the true reply is still awaited"
     );
+}
+
+/// As [`read`], of an array of 40 elements in blocks of 8 and up to 32, read ahead.
+fn read_ahead(range: Range<u64>) -> Event {
+    let Event::Array(ArrayEvent::Read(mut unread)) = read(range) else {
+        unreachable!("an event of arrays")
+    };
+    unread[0].ahead = Some(ReadAhead {
+        block: 8,
+        most: 32,
+        len: 40,
+    });
+    Event::Array(ArrayEvent::Read(unread))
+}
+
+/// One range of elements.
+fn one(range: Range<u64>) -> Vec<Range<u64>> {
+    vec![range]
+}
+
+/// What a node asks for: the elements that it waits for, and those beside.
+fn asks(pack: &mut Pack, node: usize, event: Event) -> [Vec<Range<u64>>; 2] {
+    pack.begin(node, event);
+    let Some((_, _, Message::FetchElements { wanted, beside, .. })) = pack.in_flight.front() else {
+        panic!("a fetch of elements")
+    };
+    let ranges = wanted.iter().map(|wanted| wanted.region.range());
+    let mut missed: Vec<_> = ranges.collect();
+    let beside = missed.split_off(missed.len() - usize::from(*beside));
+    pack.settle();
+    [missed, beside]
+}
+
+#[test]
+fn blocks_of_which_enough_came_before_are_read_ahead() {
+    let mut pack = Pack::new(2);
+    touch(&mut pack, 0, 0..40);
+    pack.barrier();
+    let mut asks = |range| asks(&mut pack, 1, read_ahead(range));
+    assert_eq!(asks(2..3), [one(2..3), vec![]], "the first miss");
+    assert_eq!(asks(4..6), [one(4..6), vec![0..2, 3..4, 6..8]], "8");
+    let of_32 = "32, of which a quarter came";
+    assert_eq!(asks(9..10), [one(9..10), vec![8..9, 10..32]], "{of_32}");
+    assert_eq!(asks(36..37), [one(36..37), vec![]], "8, of which none came");
+    assert_eq!(
+        asks(33..34),
+        [one(33..34), vec![32..33, 34..36, 37..40]],
+        "8"
+    );
+}
+
+#[test]
+fn a_block_is_read_ahead_that_is_larger_than_what_is_missed_only() {
+    let mut pack = Pack::new(2);
+    touch(&mut pack, 0, 0..40);
+    pack.barrier();
+    let mut asks = |range| asks(&mut pack, 1, read_ahead(range));
+    assert_eq!(asks(0..12)[1], [], "the first miss");
+    let over = asks(14..18);
+    assert_eq!(
+        over,
+        [one(14..18), vec![12..14, 18..32]],
+        "over the end of a block"
+    );
+}
+
+#[test]
+fn what_a_node_wrote_itself_says_nothing_of_what_it_reads() {
+    let mut pack = Pack::new(2);
+    touch(&mut pack, 0, 0..8);
+    pack.barrier();
+    touch(&mut pack, 1, 0..4);
+    pack.barrier();
+    touch(&mut pack, 0, 4..8);
+    pack.barrier();
+    let asked = asks(&mut pack, 1, read_ahead(5..6));
+    assert_eq!(asked, [one(5..6), vec![]]);
+}
+
+#[test]
+fn zeros_that_were_filled_in_here_say_nothing_either() {
+    let mut pack = Pack::new(2);
+    pack.local(1, read(0..6));
+    touch(&mut pack, 0, 6..8);
+    pack.barrier();
+    let asked = asks(&mut pack, 1, read_ahead(6..7));
+    assert_eq!(asked, [one(6..7), vec![]]);
+}
+
+#[test]
+fn of_what_is_read_ahead_a_reply_leaves_out_what_is_being_written() {
+    let mut pack = Pack::new(2);
+    touch(&mut pack, 0, 0..8);
+    pack.barrier();
+    pack.run(1, read(0..1));
+    pack.local(0, write(6..7));
+    pack.begin(1, read_ahead(3..4));
+    let (_, _, message) = pack.in_flight.pop_front().expect("a fetch");
+    pack.done[1].clear();
+    let done = pack.step(0, from(1, message), WorkerIs::Computing);
+    assert_eq!(done, Ok(vec![]), "answered at once");
+    pack.settle();
+    let came = [installed(3..4, 1, 0), installed(1..3, 1, 0), Command::Done];
+    assert_eq!(pack.done[1], came);
+}
+
+#[test]
+fn elements_that_others_have_written_are_not_read_ahead() {
+    let mut pack = Pack::new(3);
+    touch(&mut pack, 0, 0..8);
+    pack.barrier();
+    touch(&mut pack, 2, 4..6);
+    pack.barrier();
+    pack.run(1, read(0..1));
+    let asked = asks(&mut pack, 1, read_ahead(2..3));
+    assert_eq!(asked, [one(2..3), vec![1..2, 3..4, 6..8]]);
 }
 
 /// What each of two nodes knows of each element, kept one by one.

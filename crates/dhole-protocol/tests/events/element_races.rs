@@ -33,6 +33,7 @@ fn read(pack: &mut Pack, node: usize, range: Range<u64>) {
         creator: n(0),
         zero_ok: true,
         coherence: Coherence::Lazy,
+        ahead: None,
     };
     let misses = [unread].into_iter().collect();
     pack.run(node, Event::Array(ArrayEvent::Read(misses)));

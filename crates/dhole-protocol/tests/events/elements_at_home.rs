@@ -37,6 +37,7 @@ fn miss(range: Range<u64>) -> Event {
         creator: n(0),
         zero_ok: true,
         coherence: Coherence::Home,
+        ahead: None,
     };
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }

@@ -31,8 +31,17 @@ impl Kind for Elements {
     }
 
     fn fetch(to: NodeId, fetch: Fetch<Elements>, fx: &mut impl Effects) {
-        let Fetch { round, wanted, .. } = fetch;
-        let message = Message::FetchElements { round, wanted };
+        let Fetch {
+            round,
+            wanted,
+            beside,
+            ..
+        } = fetch;
+        let message = Message::FetchElements {
+            round,
+            wanted,
+            beside,
+        };
         fx.commands().push(Command::Send { to, message });
     }
 

@@ -287,6 +287,7 @@ fn read_elements(first: u64) -> Event {
         creator: n(0),
         zero_ok: true,
         coherence: Coherence::Lazy,
+        ahead: None,
     };
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }
