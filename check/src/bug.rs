@@ -182,7 +182,10 @@ impl Bug {
             (Bug::TakeStaleAlong, Command::Objects(RegionCommand::Skip(sent))) => {
                 Some(Command::InstallAlong(sent))
             }
-            (Bug::SkipMakeClean, Command::Objects(RegionCommand::MakeClean(_))) => None,
+            (
+                Bug::SkipMakeClean,
+                Command::Objects(RegionCommand::MakeClean(_)) | Command::EndYoung { .. },
+            ) => None,
             (Bug::SkipElementsInvalidate, Command::Array(RegionCommand::Invalidate(_))) => None,
             (
                 Bug::WidenFlush,

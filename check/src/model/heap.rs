@@ -55,6 +55,12 @@ impl Heap {
         self.put(object, WriteId::INITIAL);
     }
 
+    /// As [`allocate`](Heap::allocate), of an object that may be written.
+    pub fn bear(&mut self, object: usize) -> Result<(), Fault> {
+        self.allocate(object);
+        self.make_writable(object, false, Presence::Exclusive)
+    }
+
     fn put(&mut self, object: usize, value: WriteId) {
         self.copies[object] = Some(Copy {
             value,

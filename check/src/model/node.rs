@@ -166,6 +166,14 @@ impl Node {
             seeing: None,
         };
         for oid in program.allocated_before(me) {
+            if program.young {
+                node.protocol.born(OidRange::one(oid), program.coherence);
+                let born = program
+                    .leaves(oid)
+                    .try_for_each(|leaf| node.heap.bear(leaf));
+                born.expect("the object is new");
+                continue;
+            }
             let allocated = allocated(oid, program);
             let stepped = node.protocol.step(allocated, WorkerIs::InCall, &mut vec![]);
             stepped.expect("a node may allocate");
@@ -383,6 +391,12 @@ impl Node {
             Command::Pages(command) => self.carry_out_on_page(command, payload, around)?,
             Command::Objects(command) => self.carry_out_on(command, payload, around)?,
             Command::Array(command) => self.carry_out_on(command, payload, around)?,
+            Command::EndYoung { range, .. } => {
+                let mut ended = range.iter().map(RegionCommand::MakeClean);
+                ended.try_for_each(|clean| {
+                    self.carry_out(Command::Objects(clean), payload, around)
+                })?;
+            }
             Command::InstallAlong(sent) => {
                 self.carry_out_on(RegionCommand::Install(sent), payload, around)?;
             }

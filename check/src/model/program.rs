@@ -182,6 +182,8 @@ pub struct Program {
     pub aggregates: bool,
     /// A miss of elements reads those around ahead, by blocks of two and of four.
     pub reads_ahead: bool,
+    /// Objects are young when the program begins.
+    pub young: bool,
     /// How a node finds what it has written.
     pub writes: Writes,
     /// Nodes see each other's memory, and read objects there.
@@ -220,6 +222,7 @@ impl Program {
             limits: LogLimits::default(),
             aggregates: false,
             reads_ahead: false,
+            young: false,
             writes: Writes::Marked,
             sees: false,
             withdraws: false,
@@ -281,6 +284,14 @@ impl Program {
     pub fn reading_ahead(self) -> Program {
         Program {
             reads_ahead: true,
+            ..self
+        }
+    }
+
+    /// Where objects are young when the program begins.
+    pub fn young(self) -> Program {
+        Program {
+            young: true,
             ..self
         }
     }

@@ -27,6 +27,7 @@ mod seen;
 mod turnstiles;
 mod waits;
 mod withdrawal;
+mod young;
 
 use conformance::Bug;
 use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt};

@@ -163,6 +163,27 @@ impl Heap {
         Ok(first)
     }
 
+    /// A chunk of ids for single `T`s that are kept consistent so, for this place in the program:
+    /// its number, and its record.
+    pub(crate) fn new_chunk<T: Share>(
+        &mut self,
+        coherence: Coherence,
+        site: Site,
+    ) -> Result<(u64, usize), ReserveError> {
+        let binding = Binding {
+            info: TypeInfo::of::<T>(),
+            len: 1,
+            row: false,
+            coherence,
+        };
+        let addresses = match self.cluster.global() {
+            Some(_) => Addresses::Each(Box::new([None; CHUNK as usize])),
+            None => Addresses::Anywhere,
+        };
+        let number = self.take_run(CHUNK, binding, site, true, addresses)?;
+        Ok((number, self.add_chunk(number, binding)))
+    }
+
     /// The next id of the open chunk of `T`s that are kept consistent so, for this place in the
     /// program.
     fn take_single<T: Share>(
@@ -177,18 +198,7 @@ impl Heap {
             let open = match self.open.get_mut(&kind) {
                 Some(open) if open.next < CHUNK as usize => open,
                 _ => {
-                    let binding = Binding {
-                        info: TypeInfo::of::<T>(),
-                        len: 1,
-                        row: false,
-                        coherence,
-                    };
-                    let addresses = match self.cluster.global() {
-                        Some(_) => Addresses::Each(Box::new([None; CHUNK as usize])),
-                        None => Addresses::Anywhere,
-                    };
-                    let number = self.take_run(CHUNK, binding, site, true, addresses)?;
-                    let place = self.add_chunk(number, binding);
+                    let (number, place) = self.new_chunk::<T>(coherence, site)?;
                     let open = OpenChunk {
                         place,
                         number,

@@ -27,6 +27,8 @@ pub(crate) struct Chunk {
     freed: u64,
     /// Bit `i`: bytes of object `i`, valid or not, are in its storage.
     filled: u64,
+    /// Bit `i`: object `i` is set aside for the worker, who gives it its first value.
+    aside: u64,
 }
 
 impl Chunk {
@@ -38,7 +40,44 @@ impl Chunk {
             storage: [NOWHERE; 64],
             freed: 0,
             filled: 0,
+            aside: 0,
         }
+    }
+
+    /// Whether something is known of the object, which nobody has allocated so far: bytes have
+    /// named its id before its time.
+    pub(crate) fn is_taken(&self, slot: usize) -> bool {
+        self.storage(slot).is_some() || self.is_freed(slot)
+    }
+
+    /// The object is [set aside](crate::nursery).
+    pub(crate) fn set_aside(&mut self, slot: usize) {
+        self.aside |= 1 << slot;
+    }
+
+    /// Whether the object is set aside, and so gets its storage by [`adopt`](Chunk::adopt) alone.
+    pub(crate) fn is_aside(&self, slot: usize) -> bool {
+        self.aside >> slot & 1 == 1
+    }
+
+    /// The object was set aside, has its first value there, and may be written; `false` where it
+    /// is taken for freed.
+    pub(crate) fn adopt(&mut self, slot: usize, at: u64) -> bool {
+        self.aside &= !(1 << slot);
+        if self.is_freed(slot) {
+            return false;
+        }
+        self.set_storage(slot, at);
+        self.set_present(slot);
+        self.set_writable(slot);
+        true
+    }
+
+    /// These objects, of a range of slots, may be written no longer; those of them that could.
+    pub(crate) fn set_all_clean(&mut self, slots: u64) -> u64 {
+        let were = self.writable & slots;
+        self.writable &= !slots;
+        were
     }
 
     #[inline]
@@ -89,7 +128,7 @@ impl Chunk {
 
     /// Whether no id of the chunk names an object any more, and none is here.
     pub(crate) fn is_all_freed(&self) -> bool {
-        self.freed == u64::MAX && self.storage.iter().all(|at| *at == NOWHERE)
+        self.freed == u64::MAX && self.aside == 0 && self.storage.iter().all(|at| *at == NOWHERE)
     }
 
     pub(crate) fn set_present(&mut self, slot: usize) {

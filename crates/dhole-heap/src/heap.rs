@@ -21,6 +21,7 @@ use crate::global::Segment;
 use crate::handle::HandleTable;
 use crate::local_array::LocalArray;
 use crate::noted::{NotedReads, NotedWrites};
+use crate::nursery::Nursery;
 use crate::pages::Pages;
 use crate::parts::IdParts;
 use crate::pre_image::PreImages;
@@ -92,6 +93,8 @@ pub(crate) struct BothExtents {
     pub(crate) noted: NotedWrites,
     /// What was read of the objects that were expected to be.
     pub(crate) read_notes: NotedReads,
+    /// What the worker allocates by itself.
+    pub(crate) nursery: Nursery,
 }
 
 /// An object that was installed in a shared call.
@@ -234,6 +237,10 @@ impl Heap {
         let chunk = &mut self.chunks[at.chunk];
         if let Some(storage) = chunk.storage(at.slot) {
             return Some(storage);
+        }
+        if chunk.is_aside(at.slot) {
+            // Its id is named before its time.
+            return None;
         }
         let (bytes, align) = (chunk.binding.bytes(), chunk.binding.info.align as u64);
         let storage = match self.cluster.global() {
@@ -743,7 +750,12 @@ impl<'g> HeapMut<'g> {
         }
     }
 
-    fn refuse(&self, operation: &'static str, oid: Oid, refusal: ObjectRefusal) -> ObjectRefused {
+    pub(crate) fn refuse(
+        &self,
+        operation: &'static str,
+        oid: Oid,
+        refusal: ObjectRefusal,
+    ) -> ObjectRefused {
         ObjectRefused {
             operation,
             oid,

@@ -8,13 +8,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, Oid, Version};
+use dhole_model::{CHUNK, NodeId, Oid, OidRange, Version};
 use dhole_space::publication::{self, FirstLook, Publication};
 use dhole_space::{Neighbour, Neighbours, OwnPublications, VisibleMemory};
 
 use crate::cluster::Cluster;
-use crate::heap::Heap;
-use crate::{HeapMut, InstallError};
+use crate::heap::{Heap, Place};
+use crate::{HeapMut, InstallError, ObjectRefusal, ObjectRefused, Presence};
 
 /// The most bytes of room that are kept for the next read.
 const MOST_KEPT: usize = 64 << 10;
@@ -190,6 +190,47 @@ impl HeapMut<'_> {
             let version = version.lamport << 16 | u64::from(version.node.0);
             record.publish(place, version);
         }
+    }
+
+    /// Objects become clean that no other node has, and neighbours may read them in this version:
+    /// as [`make_clean`](HeapMut::make_clean) and [`publish`](HeapMut::publish) of each, but by
+    /// chunks.
+    ///
+    /// # Errors
+    /// [`ObjectRefusal::Presence`](crate::ObjectRefusal::Presence) while the worker computes.
+    pub fn end_young(&mut self, range: OidRange, version: Version) -> Result<(), ObjectRefused> {
+        if self.presence() == Presence::Computing {
+            let refusal = ObjectRefusal::Presence(Presence::Computing);
+            return Err(self.refuse("making clean", range.first, refusal));
+        }
+        let version = version.lamport << 16 | u64::from(version.node.0);
+        for chunk in range.first.chunk()..=range.last().chunk() {
+            let first = Oid(chunk * CHUNK);
+            let Some(at) = self.heap.place(first) else {
+                continue;
+            };
+            let within = |slot: &usize| range.contains(Oid(first.0 + *slot as u64));
+            let slots = (0..CHUNK as usize).filter(within);
+            let slots = slots.fold(0, |all, slot| all | 1 << slot);
+            let mut clean = self.heap.chunks[at.chunk].set_all_clean(slots);
+            while clean != 0 {
+                let slot = clean.trailing_zeros() as usize;
+                clean &= clean - 1;
+                let oid = Oid(first.0 + slot as u64);
+                // SAFETY: it is a call, as was tested first.
+                unsafe { self.heap.close(oid, Place { slot, ..at }) };
+                let heap = &*self.heap;
+                let chunk = &heap.chunks[at.chunk];
+                let seen = heap.published.as_ref().zip(chunk.storage(slot));
+                let place = seen.and_then(|(own, at)| own.seen(at, chunk.binding.bytes()));
+                if let Some((place, record)) = place.zip(heap.publication(oid))
+                    && !record.is_published()
+                {
+                    record.publish(place, version);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The bytes of `oid` may change from here on. Who may have read them: whoever is not among

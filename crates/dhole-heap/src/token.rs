@@ -5,14 +5,15 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use dhole_model::Oid;
+use dhole_model::{Coherence, Oid};
 use dhole_space::touch::{self, Found};
 
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::heap::BothExtents;
+use crate::nursery::Kind;
 use crate::target::Target;
-use crate::{ArrayMiss, Miss};
+use crate::{ArrayMiss, Miss, Ref, Share};
 
 /// What a node's one worker holds while it computes. Borrowing it is what makes access safe: a
 /// reference to an object borrows the token, so it ends before anything that takes the token
@@ -124,6 +125,32 @@ impl<'id> Token<'id> {
     /// What may be written of each array.
     pub(crate) fn write_extents(&mut self) -> &Extents {
         &self.extents.write
+    }
+
+    /// A new object of this value, if some were [set aside](crate::HeapMut::set_aside) for its
+    /// type, its protocol and this place in the program. It may be read and written. If not, the
+    /// value.
+    #[inline]
+    pub fn bear<T: Share>(
+        &mut self,
+        coherence: Coherence,
+        site: &'static Location<'static>,
+        value: T,
+    ) -> Result<Ref<T>, T> {
+        let kind = Kind::of::<T>(coherence, site);
+        // SAFETY: the token is borrowed mutably, and the value is stored next.
+        let Some((oid, at)) = (unsafe { self.extents.nursery.take(&kind) }) else {
+            return Err(value);
+        };
+        // SAFETY: what was set aside for a `T` has its size and alignment, is this worker's alone,
+        // and its id is bound to `T`. The handles are stored by the worker's own thread, once the
+        // value is there, and nobody but the worker may touch the object.
+        unsafe {
+            at.cast::<T>().write(value);
+            self.read.set(oid, at.as_ptr());
+            self.write.set(oid, at.as_ptr());
+            Ok(Ref::new(oid))
+        }
     }
 
     /// Where the object is, if it may be read.

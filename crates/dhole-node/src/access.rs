@@ -7,7 +7,7 @@ use dhole_heap::{
     MonitorCall, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeRef,
 };
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
-use dhole_protocol::{Event, Freed, ProtocolError, Unread};
+use dhole_protocol::{Event, Freed, Protocol, ProtocolError, Unread};
 
 use crate::ended::Ended;
 use crate::error::{AccessError, Error};
@@ -368,8 +368,15 @@ impl<'id> Worker<'id> {
     pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
         passes_the_stack::<T>();
         let site = Location::caller();
-        self.allocate::<T, _>([1, 1, 1], coherence, site, |heap| {
+        let value = match self.token.bear(coherence, site, value) {
+            Ok(r) => return r,
+            Err(value) => value,
+        };
+        self.allocate::<T, _>([1, 1, 1], coherence, site, |heap, protocol| {
             let r = heap.alloc(value)?;
+            if protocol.keeps_young(coherence) {
+                heap.set_aside::<T>(site);
+            }
             let range = OidRange::one(r.oid());
             Ok((r, Some(Event::Allocated { range, coherence })))
         })
@@ -399,7 +406,7 @@ impl<'id> Worker<'id> {
     ) -> Refs<T> {
         passes_the_stack::<T>();
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>([count, count, count], coherence, site, |heap| {
+        self.allocate::<T, _>([count, count, count], coherence, site, |heap, _| {
             machine.computes(node, true);
             let range = heap.alloc_range(count as u64, |i| init(i as usize));
             machine.computes(node, false);
@@ -425,7 +432,7 @@ impl<'id> Worker<'id> {
         len: usize,
     ) -> Rows<T> {
         let site = Location::caller();
-        self.allocate::<T, _>([count, 0, count], coherence, site, |heap| {
+        self.allocate::<T, _>([count, 0, count], coherence, site, |heap, _| {
             let rows = heap.alloc_rows(count as u64, len as u64)?;
             let at_home = rows.oids().filter(|_| coherence.properties().has_home);
             if let Some(all) = at_home {
@@ -444,7 +451,7 @@ impl<'id> Worker<'id> {
         [count, stored, ids]: [usize; 3],
         coherence: Coherence,
         site: &'static Location<'static>,
-        make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<Event>), AllocError>,
+        make: impl FnOnce(&mut HeapMut<'_>, &Protocol) -> Result<(R, Option<Event>), AllocError>,
     ) -> R {
         let name = std::any::type_name::<T>();
         if let Err(lacks) = self.may_keep_objects(coherence, site.into()) {
@@ -466,8 +473,9 @@ impl<'id> Worker<'id> {
             {
                 return Ok(Err(error));
             }
-            let mut heap = call.split().0.for_site(site);
-            let (made, stored) = match make(&mut heap.under(coherence)) {
+            let (heap, state) = call.split();
+            let mut heap = heap.for_site(site);
+            let (made, stored) = match make(&mut heap.under(coherence), &state.protocol) {
                 Ok(made) => made,
                 Err(error) => return Ok(Err(error)),
             };

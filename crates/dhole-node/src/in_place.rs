@@ -44,7 +44,7 @@ impl Worker<'_> {
         init: impl FnOnce(&mut T),
     ) -> Ref<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>([1, 1, 1], coherence, site, |heap| {
+        self.allocate::<T, _>([1, 1, 1], coherence, site, |heap, _| {
             machine.computes(node, true);
             let made = heap.alloc_with(init);
             machine.computes(node, false);
@@ -72,7 +72,7 @@ impl Worker<'_> {
         mut init: impl FnMut(usize, &mut T),
     ) -> Refs<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>([count, count, count], coherence, site, |heap| {
+        self.allocate::<T, _>([count, count, count], coherence, site, |heap, _| {
             machine.computes(node, true);
             let range = heap.alloc_range_with(count as u64, |i, value| init(i as usize, value));
             machine.computes(node, false);
@@ -105,7 +105,7 @@ impl Worker<'_> {
         coherence: Coherence,
         value: Box<T>,
     ) -> Ref<T> {
-        self.allocate::<T, _>([1, 1, 1], coherence, Location::caller(), |heap| {
+        self.allocate::<T, _>([1, 1, 1], coherence, Location::caller(), |heap, _| {
             let made = heap.alloc_boxed(value)?;
             Ok((made, Some(allocated(made, coherence))))
         })

@@ -71,8 +71,6 @@ pub(crate) struct State {
     pub(crate) faulted: bool,
     /// Bytes of the objects' twins made since the last comparison.
     pub(crate) twin_bytes: u64,
-    /// Elements around those that are missed are read ahead.
-    pub(crate) reads_ahead: bool,
     /// What is learned of graphs.
     pub(crate) graphs: Graphs,
     /// The bytes of an object that goes by itself.
@@ -129,7 +127,6 @@ impl Node {
             again: Vec::new(),
             faulted: false,
             twin_bytes: 0,
-            reads_ahead: settings.reads_ahead(),
             graphs: Graphs::new(settings.learns_graphs()),
             object: Vec::new(),
             counting: Counting::default(),
@@ -712,6 +709,10 @@ impl State {
             }
             Command::Objects(command) => self.carry_out_on_objects(command, step)?,
             Command::Array(command) => self.carry_out_on_array(command, step)?,
+            Command::EndYoung { range, version } => {
+                let ended = step.heap.end_young(range, version);
+                must(ended, "whose interval ends is in a call");
+            }
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
             Command::InstallAlong(sent) => {
                 counting.all.came_along += 1;

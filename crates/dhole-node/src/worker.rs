@@ -193,6 +193,7 @@ impl<'id> Worker<'id> {
         link.machine.enter(link.node.id);
         let result = link.node.monitor.exclusive_call(token, |call| {
             call.split().1.last_call.begins(site);
+            Link::hear_of_born(call);
             let result = link.release_dropped(call).and_then(|()| f(link, call));
             link.over(call, result)
         });
@@ -210,6 +211,7 @@ impl<'id> Worker<'id> {
         link.machine.enter(link.node.id);
         let result = link.node.monitor.shared_call(token, |call| {
             call.split().1.last_call.begins(site);
+            Link::hear_of_born(call);
             let result = f(link, call);
             link.over(call, result)
         });
@@ -267,6 +269,20 @@ impl<'id> Link<'id> {
         }
         self.send(call);
         Ok(())
+    }
+
+    /// What the worker allocated by itself since its last call is known from here on.
+    fn hear_of_born(call: &mut MonitorCall<'_, State>) {
+        let (mut heap, state) = call.split();
+        if heap.has_born() {
+            let State {
+                protocol, counting, ..
+            } = state;
+            heap.hear_of_born(|range, what| {
+                counting.of_type(what.info.name).allocated += u64::from(range.count);
+                protocol.born(range, what.coherence);
+            });
+        }
     }
 
     /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.

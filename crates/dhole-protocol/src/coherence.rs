@@ -39,6 +39,7 @@ pub(crate) mod switch;
 mod treadmarks;
 mod twins;
 mod update;
+mod young;
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 

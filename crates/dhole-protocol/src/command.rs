@@ -308,6 +308,13 @@ pub enum Command {
         /// Keep its bytes as they are now until [`MakeClean`](RegionCommand::MakeClean).
         pre_image: bool,
     },
+    /// These objects were young until now, and have this version: they are clean.
+    EndYoung {
+        /// The objects.
+        range: OidRange,
+        /// Their version.
+        version: Version,
+    },
     /// Something with a page.
     Pages(PageCommand),
     /// An interval that wrote something has ended.

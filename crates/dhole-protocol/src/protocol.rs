@@ -35,6 +35,7 @@ mod passing;
 mod probes;
 mod records;
 mod withdrawal;
+mod young;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or

@@ -9,6 +9,7 @@ mod expected;
 mod faults;
 mod free;
 mod layout;
+mod nursery;
 mod pages;
 mod presence;
 mod space;

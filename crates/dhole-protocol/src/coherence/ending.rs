@@ -25,6 +25,7 @@ impl Protocols {
     /// notice unless nobody else has it. An interval of which nobody is told has no number; one
     /// that flushed what races are looked for by has one, and nothing to say.
     pub fn end_interval(&mut self, out: &mut Commands) {
+        self.end_young(out);
         self.treadmarks.protect(out);
         self.races.ends_at_home(out);
         let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);

@@ -9,7 +9,7 @@
 //!
 //! Objects under the update protocol are written so too.
 
-use dhole_model::{CallSite, Oid};
+use dhole_model::{CallSite, Oid, OidRange};
 
 use super::Protocols;
 use crate::RegionCommand;
@@ -34,6 +34,8 @@ pub(crate) struct Lazy {
     pub exclusive_after: u8,
     /// Exclusive objects can be withdrawn while the worker computes.
     pub withdraws: bool,
+    /// The objects that were allocated young in this interval.
+    pub young: Vec<OidRange>,
     /// The objects that have become exclusive, or writable as such, since somebody took these.
     pub written_alone: Vec<Oid>,
 }

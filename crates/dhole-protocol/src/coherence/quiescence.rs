@@ -31,6 +31,7 @@ impl Protocols {
     #[inline]
     pub fn is_quiescent(&self) -> bool {
         let written = !self.lazy.dirty.is_empty()
+            || !self.lazy.young.is_empty()
             || self.arrays.is_dirty()
             || self.treadmarks.is_writable()
             || self.has_unflushed();

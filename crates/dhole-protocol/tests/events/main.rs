@@ -45,3 +45,4 @@ mod untold;
 mod update;
 mod waited_long;
 mod write_fault;
+mod young;

@@ -19,3 +19,4 @@ mod races;
 mod reachable;
 mod refused;
 mod timing;
+mod young;
