@@ -59,9 +59,9 @@ fn paths(propagates: bool) -> Result<(Vec<Vec<u32>>, Report), RunError> {
                 }
             }
         }
-        Ok((0..PLACES)
-            .map(|row| rows.row(row).get(w).to_vec())
-            .collect())
+        // Node 0 has what is returned.
+        let seen = if me == NodeId(0) { 0..PLACES } else { 0..0 };
+        Ok(seen.map(|row| rows.row(row).get(w).to_vec()).collect())
     })?;
     Ok((run.value, run.report))
 }
