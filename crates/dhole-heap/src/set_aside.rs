@@ -1,5 +1,5 @@
-//! What calls do with the [nursery](crate::nursery): they set objects aside in it, and take what was
-//! born into the heap's records.
+//! What calls do with the [nursery](crate::nursery): they set objects aside in it, and take what
+//! was born into the heap's records.
 
 use std::panic::Location;
 
