@@ -29,8 +29,18 @@ pub(crate) struct Copies {
     result: Vec<u8>,
 }
 
-/// Room for arguments and results that has grown past this is not kept.
-pub(super) const MOST_KEPT: usize = 1 << 16;
+/// Room for arguments and results that has grown past this is kept while each call needs it.
+const MOST_KEPT: usize = 1 << 16;
+
+/// Empties room for the bytes of the next call. If those of the last call were few, what it has
+/// grown to before is given back.
+#[inline]
+pub(super) fn empty(room: &mut Vec<u8>) {
+    if room.capacity() > MOST_KEPT && room.len() <= MOST_KEPT {
+        room.shrink_to(MOST_KEPT);
+    }
+    room.clear();
+}
 
 /// A copy of an object.
 struct Kept {
@@ -121,10 +131,8 @@ impl Copies {
     /// It is needed no longer.
     #[inline]
     pub fn keep_room(&mut self, mut room: Vec<u8>) {
-        if room.capacity() <= MOST_KEPT {
-            room.clear();
-            self.result = room;
-        }
+        empty(&mut room);
+        self.result = room;
     }
 
     /// Runs an operation of a known type.

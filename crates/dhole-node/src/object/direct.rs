@@ -19,7 +19,7 @@ use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Ordered, 
 use dhole_wire::Wire;
 use smallvec::smallvec;
 
-use super::copies::{Hosting, MOST_KEPT};
+use super::copies::{self, Hosting};
 use super::order::{self, Sent, notice_bytes};
 use super::step::Turn;
 use crate::node::State;
@@ -175,8 +175,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
     fn finished(&mut self, call: u64, outcome: Result<&[u8], Refusal>) {
         match outcome {
             Ok(result) if self.awaited == Some(call) && self.commands.is_empty() => {
-                self.result.clear();
-                self.result.shrink_to(MOST_KEPT);
+                copies::empty(self.result);
                 self.result.extend_from_slice(result);
                 self.done.answered = Some(call);
             }

@@ -9,7 +9,7 @@ use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::copies::{Copies, MOST_KEPT};
+use super::copies::{self, Copies};
 use super::handle::{Object, id_of};
 use super::kind::{Malformed, ObjectType, decode_to, encode_arguments};
 use super::step::ObjectsHere;
@@ -338,8 +338,7 @@ impl<'id> Worker<'id> {
                 return Ok(Err(Box::new(Refusal::Unknown)));
             };
             let bytes = &mut state.here.arguments;
-            bytes.clear();
-            bytes.shrink_to(MOST_KEPT);
+            copies::empty(bytes);
             if let Err(cause) = (travel.there)(arguments, bytes) {
                 return Ok(Err(malformed(cause)));
             }

@@ -240,7 +240,7 @@ pub struct Objects {
     predefined: Vec<Predefined>,
 }
 
-/// Results that need more are not written where the next ones are.
+/// Room for results that has grown past this is kept while each result needs it.
 const MOST_KEPT: usize = 1 << 16;
 
 type Out<'a> = &'a mut Vec<ObjectsCommand>;
@@ -658,7 +658,7 @@ impl Objects {
 
     /// The bytes of a result are needed no longer.
     fn keep_room(&mut self, result: Vec<u8>) {
-        if result.capacity() <= MOST_KEPT {
+        if result.capacity() <= MOST_KEPT || result.len() > MOST_KEPT {
             self.result = result;
         }
     }

@@ -332,6 +332,56 @@ fn all_flat(times: u64) {
     assert_flat("barriers of 2 nodes", times, |times| barriers(2, times));
 }
 
+#[derive(Serialize, Deserialize)]
+struct Samples(Vec<f64>);
+
+#[dhole::object]
+impl Samples {
+    pub fn add(&mut self, samples: &[f64]) {
+        self.0
+            .iter_mut()
+            .zip(samples)
+            .for_each(|(sum, it)| *sum += it);
+    }
+
+    pub fn copy_to(&self, #[out] samples: &mut [f64]) {
+        samples.copy_from_slice(&self.0);
+    }
+}
+
+/// The bytes that are allocated for so many calls with 1 MiB of arguments, or with as much that
+/// comes back.
+fn long_calls(times: u64, back: bool) -> u64 {
+    let numbers = 1 << 17;
+    let info = measure(|| {
+        let run = Config::nodes(2).simulate(sim::Settings::fixed_cost(2), |w| {
+            let samples = w.new_object(on(NodeId(1)), Samples(vec![0.5; numbers]))?;
+            let mut lent = vec![1.0; numbers];
+            for _ in 0..times * u64::from(w.node() == NodeId(0)) {
+                match back {
+                    true => samples.copy_to(w, &mut lent)?,
+                    false => samples.add(w, &lent)?,
+                }
+            }
+            Ok(())
+        });
+        run.unwrap();
+    });
+    info.bytes_total
+}
+
+/// A call of long arguments allocates for its message and for what the object sees, each once. The
+/// room in which bytes are gathered is that of the call before.
+#[test]
+fn calls_of_long_arguments_in_a_row_gather_them_in_the_same_room() {
+    for back in [false, true] {
+        let calls = long_calls(24, back) - long_calls(8, back);
+        let each = calls as f64 / 16.0 / f64::from(1 << 20);
+        println!("{each:.2} MiB a call, back: {back}");
+        assert!(each < 3.2, "{each:.2} MiB a call, back: {back}");
+    }
+}
+
 /// What is made, used and given back, or never used again.
 fn all_given_back(times: u64) {
     for nodes in [1, 3] {
