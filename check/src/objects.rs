@@ -123,11 +123,11 @@ struct Counters {
 }
 
 impl Host for Counters {
-    fn create(&mut self, object: ObjectId, _: u64, state: &[u8]) -> Result<(), Refusal> {
+    fn create(&mut self, object: ObjectId, _: u64, state: &[u8]) -> Outcome {
         let value = state.first().copied();
         let value = value.ok_or_else(|| Refusal::Malformed("no value".into()))?;
         self.values.insert(object, value);
-        Ok(())
+        Ok(Bytes::default())
     }
 
     fn apply(&mut self, call: &Call) -> Tried {

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
-    Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Refusal, Saved,
+    Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Outcome, Refusal, Saved,
     Strategy, Tried,
 };
 use dhole_protocol::{Event, Message, Operation, Protocol, WaitingFor, WriteNotices};
@@ -230,12 +230,12 @@ struct Hosting<'a> {
 }
 
 impl Host for Hosting<'_> {
-    fn create(&mut self, object: ObjectId, _: u64, state: &[u8]) -> Result<(), Refusal> {
+    fn create(&mut self, object: ObjectId, _: u64, state: &[u8]) -> Outcome {
         let [value, index] = *state else {
             return Err(Refusal::Malformed("no counter".into()));
         };
         self.copies.insert(object, [value, index]);
-        Ok(())
+        Ok(Bytes::default())
     }
 
     fn spoil(&mut self, _: ObjectId, _: Refusal) {}

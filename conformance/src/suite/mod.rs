@@ -155,6 +155,7 @@ macro_rules! suite {
                 a_clone_shares_the_prototype_and_not_the_user_half
                 a_clone_of_a_clone_on_a_third_node_does_too
                 objects_are_constructed_where_they_are_kept
+                a_constructor_gives_its_caller_a_user_half
                 what_is_bound_is_found_on_every_node
                 of_nodes_that_bind_a_name_at_once_one_does
                 who_waits_for_a_name_goes_on_when_it_is_bound

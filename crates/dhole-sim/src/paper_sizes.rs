@@ -351,6 +351,7 @@ fn ordered(ordered: &Ordered) -> u64 {
         } => OBJECT + saved(state) + blocked(calls) + optional_news(news),
         Ordered::Compare { .. } | Ordered::Free { .. } => BY + OBJECT,
         Ordered::Placed { .. } => BY + NODE + OBJECT,
+        Ordered::Constructed { comes_back, .. } => BY + NODE + OBJECT + bytes(comes_back),
         Ordered::Meet { value, news, .. } => {
             let value = value.as_ref().map_or(0, bytes);
             BY + 1 + SITE + FLAG + value + optional_news(news)

@@ -3,7 +3,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, FnArg, ImplItemFn, Pat, Result, ReturnType, Safety, Type, Visibility};
+use syn::{
+    Attribute, Error, FnArg, GenericArgument, ImplItemFn, Pat, PathArguments, Result, ReturnType,
+    Safety, Type, Visibility,
+};
 
 use super::argument::{self, Argument};
 use super::generate::{own, parameters};
@@ -83,8 +86,12 @@ pub(super) fn makers(
             visibility,
             docs,
             arguments,
-            ..
+            output,
         } = it;
+        let (made, make) = match gives_user_half(output) {
+            true => (quote!(Client), quote!(make_client)),
+            false => (quote!(Object), quote!(make)),
+        };
         let maker = format_ident!("{name}_in");
         let (worker, place) = (own("worker"), own("place"));
         let parameters = parameters(arguments.iter(), ty);
@@ -96,12 +103,31 @@ pub(super) fn makers(
                 #worker: &mut #private::Worker<'_>,
                 #place: #private::Strategy,
                 #(#parameters),*
-            ) -> ::core::result::Result<#private::Object<#ty>, #private::ObjectError> {
-                #private::make(#worker, #place, #number, (#(#given,)*))
+            ) -> ::core::result::Result<#private::#made<#ty>, #private::ObjectError> {
+                #private::#make(#worker, #place, #number, (#(#given,)*))
             }
         }
     });
     each.collect()
+}
+
+/// Whether a constructor that returns this gives a user half back: a pair in the place of `Self`.
+fn gives_user_half(output: &Type) -> bool {
+    match output {
+        Type::Tuple(pair) => pair.elems.len() == 2,
+        Type::Path(path) => {
+            let last = path.path.segments.last();
+            let Some(PathArguments::AngleBracketed(arguments)) = last.map(|it| &it.arguments)
+            else {
+                return false;
+            };
+            match arguments.args.first() {
+                Some(GenericArgument::Type(Type::Tuple(pair))) => pair.elems.len() == 2,
+                _ => false,
+            }
+        }
+        _ => false,
+    }
 }
 
 /// What a type says of its constructors: which there are, and how they are executed.
@@ -149,10 +175,7 @@ pub(super) fn table(
         fn construct(
             constructor: u16,
             arguments: &[u8],
-        ) -> ::core::result::Result<
-            ::core::result::Result<Self, ::std::string::String>,
-            #private::Malformed,
-        > {
+        ) -> ::core::result::Result<#private::Constructed<Self>, #private::Malformed> {
             match constructor {
                 #(#arms)*
                 _ => ::core::result::Result::Err(#private::Malformed::NO_CONSTRUCTOR),

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use dhole_model::CallSite;
+use dhole_protocol::objects::{Refusal, Strategy};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::handle::Object;
-use super::kind::ObjectType;
+use super::handle::{Object, construct};
+use super::kind::{ObjectType, decode};
+use crate::object_error::ObjectError;
+use crate::worker::Worker;
 
 /// A type of shared objects with a *user half*, which each client has for itself. Implemented by
 /// `#[dhole::object(client = User)]`; do not implement it by hand.
@@ -71,6 +75,26 @@ impl<T: ClientType> Client<T> {
     pub fn user_mut(this: &mut Client<T>) -> &mut T::User {
         &mut this.methods.as_mut().user
     }
+}
+
+/// Makes an object by a constructor that gives a user half back, and a client of it. What code that
+/// `#[dhole::object]` writes calls.
+#[track_caller]
+pub fn make_client<T: ClientType, A: Serialize>(
+    w: &mut Worker<'_>,
+    strategy: Strategy,
+    constructor: u16,
+    arguments: A,
+) -> Result<Client<T>, ObjectError> {
+    let (node, site) = (w.node(), CallSite::caller());
+    let (object, user) = construct(w, strategy, constructor, arguments)?;
+    let user = decode("the user half", &user).map_err(|cause| ObjectError::NotMade {
+        type_name: std::any::type_name::<T>(),
+        node,
+        site,
+        cause: Refusal::Malformed(cause.to_string().into()),
+    })?;
+    Ok(Client::of(object, user))
 }
 
 /// The methods.

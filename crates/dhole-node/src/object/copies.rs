@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
-use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Refusal, Saved, Tried};
+use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Outcome, Refusal, Saved, Tried};
 use dhole_protocol::{Protocol, WriteNotices};
 use dhole_registry::fnv1a;
 use rustc_hash::FxHashMap;
@@ -162,10 +162,10 @@ pub(crate) struct Hosting<'a> {
 }
 
 impl Host for Hosting<'_> {
-    fn create(&mut self, object: ObjectId, key: u64, state: &[u8]) -> Result<(), Refusal> {
+    fn create(&mut self, object: ObjectId, key: u64, state: &[u8]) -> Outcome {
         let way = kind::find(key)
             .ok_or_else(|| Refusal::Malformed("its type is not known in this process".into()))?;
-        let state = catch_unwind(|| way.make(state))
+        let (state, comes_back) = catch_unwind(|| way.make(state))
             .map_err(|panic| Refusal::Panicked(into_words(panic)))??;
         let poisoned = None;
         self.copies.copies.insert(
@@ -177,7 +177,7 @@ impl Host for Hosting<'_> {
                 poisoned,
             },
         );
-        Ok(())
+        Ok(Bytes::from(&comes_back[..]))
     }
 
     fn spoil(&mut self, object: ObjectId, refusal: Refusal) {

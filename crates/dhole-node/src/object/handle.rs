@@ -109,7 +109,7 @@ impl<T: ObjectType> Object<T> {
             object,
             to: strategy,
         };
-        w.order(wanted, event)
+        w.order(wanted, event).map(drop)
     }
 
     /// Gives the object back, wherever it is kept; in order with all operations. Those that wait
@@ -123,7 +123,8 @@ impl<T: ObjectType> Object<T> {
     pub fn free(this: &Object<T>, w: &mut Worker<'_>) -> Result<(), ObjectError> {
         let (object, site) = (Object::id(this), CallSite::caller());
         let wanted = named(object, "Object::free", site);
-        w.order(wanted, |call| ObjectsEvent::Free { call, object })
+        let event = |call| ObjectsEvent::Free { call, object };
+        w.order(wanted, event).map(drop)
     }
 
     /// Whether all replicas of the object are alike, as they are when its operations are
@@ -136,7 +137,8 @@ impl<T: ObjectType> Object<T> {
     pub fn compare(this: &Object<T>, w: &mut Worker<'_>) -> Result<(), ObjectError> {
         let (object, site) = (Object::id(this), CallSite::caller());
         let wanted = named(object, "Object::compare", site);
-        w.order(wanted, |call| ObjectsEvent::Compare { call, object })
+        let event = |call| ObjectsEvent::Compare { call, object };
+        w.order(wanted, event).map(drop)
     }
 }
 
@@ -239,16 +241,17 @@ impl Worker<'_> {
     ) -> Result<Object<T>, ObjectError> {
         let key = kind::register(Kind::of::<T>());
         let state = kind::encode("the state of an object", &value);
-        self.make((object, strategy), (key, state), Location::caller())
+        let made = self.make((object, strategy), (key, state), Location::caller());
+        made.map(|(object, _)| object)
     }
 
-    /// Makes an object in this way, of these bytes.
+    /// Makes an object in this way, of these bytes. Returns also what comes back.
     fn make<T: ObjectType>(
         &mut self,
         (object, strategy): (ObjectId, Strategy),
         (way, bytes): (u64, Result<Bytes, Malformed>),
         at: &'static Location<'static>,
-    ) -> Result<Object<T>, ObjectError> {
+    ) -> Result<(Object<T>, Bytes), ObjectError> {
         let (node, site) = (self.node(), CallSite::from(at));
         let not_made = |cause: Refusal| ObjectError::NotMade {
             type_name: Kind::of::<T>().name(),
@@ -273,16 +276,18 @@ impl Worker<'_> {
         let mut node = self.link.node.monitor.lock();
         let here = &mut node.split().1.here;
         match made {
-            Ok(()) => here.makes(object, at),
+            Ok(comes_back) => {
+                here.makes(object, at);
+                Ok((Object::named(object), comes_back))
+            }
             Err(error) => {
                 here.machine.unmade(object);
-                return Err(match error {
+                Err(match error {
                     ObjectError::Refused { cause, .. } => not_made(cause),
                     error => error,
-                });
+                })
             }
         }
-        Ok(Object::named(object))
     }
 }
 
@@ -295,6 +300,17 @@ pub fn make<T: ObjectType, A: Serialize>(
     constructor: u16,
     arguments: A,
 ) -> Result<Object<T>, ObjectError> {
+    construct(w, strategy, constructor, arguments).map(|(object, _)| object)
+}
+
+/// The same of a constructor that gives a user half back: its bytes.
+#[track_caller]
+pub(super) fn construct<T: ObjectType, A: Serialize>(
+    w: &mut Worker<'_>,
+    strategy: Strategy,
+    constructor: u16,
+    arguments: A,
+) -> Result<(Object<T>, Bytes), ObjectError> {
     let kind = Kind::of::<T>();
     kind::register(kind);
     let arguments = kind::encode("the arguments", &arguments);

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use dhole_heap::{MonitorCall, Tag};
 use dhole_model::{CallSite, ObjectId, WaitCause};
 use dhole_protocol::Event;
-use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
+use dhole_protocol::objects::{self, Bytes, ObjectsEvent, Outcome, Place, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -380,11 +380,11 @@ impl<'id> Worker<'id> {
         &mut self,
         wanted: Wanted,
         event: impl FnOnce(u64) -> ObjectsEvent,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<Bytes, ObjectError> {
         self.in_turn(wanted, |link, call| {
             link.settle_started(call)?;
             let outcome = link.operate(call, wanted, event)?;
-            Ok(outcome.map(drop).map_err(Box::new))
+            Ok(outcome.map_err(Box::new))
         })
     }
 

@@ -3,7 +3,6 @@
 use std::any::{Any, type_name};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use dhole_heap::{Nullable, Share, Tag};
@@ -39,7 +38,7 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// Executes the constructor of this number: it makes an object, or says why not.
     #[doc(hidden)]
-    fn construct(constructor: u16, arguments: &[u8]) -> Result<Result<Self, String>, Malformed> {
+    fn construct(constructor: u16, arguments: &[u8]) -> Result<Constructed<Self>, Malformed> {
         let _ = (constructor, arguments);
         Err(Malformed::NO_CONSTRUCTOR)
     }
@@ -83,30 +82,8 @@ pub struct ConstructorInfo {
     pub signature: &'static str,
 }
 
-/// What a constructor returns: the object, or why there is none.
-#[diagnostic::on_unimplemented(
-    message = "a constructor of `{T}` does not return `{Self}`",
-    note = "it returns `Self`, or a `Result<Self, E>` whose error can be displayed"
-)]
-pub trait Makes<T> {
-    /// The object.
-    ///
-    /// # Errors
-    /// The words of the constructor's error.
-    fn made(self) -> Result<T, String>;
-}
-
-impl<T: ObjectType> Makes<T> for T {
-    fn made(self) -> Result<T, String> {
-        Ok(self)
-    }
-}
-
-impl<T: ObjectType, E: fmt::Display> Makes<T> for Result<T, E> {
-    fn made(self) -> Result<T, String> {
-        self.map_err(|error| error.to_string())
-    }
-}
+/// What a constructor made: the object, and the bytes of the user half that comes back.
+pub type Constructed<T> = Result<(T, Vec<u8>), String>;
 
 /// What executing an operation came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -270,7 +247,7 @@ impl<T: ObjectType> AnyObject for T {
 type Restore = fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>;
 
 /// Executes a constructor.
-type Construct = fn(u16, &[u8]) -> Result<Result<Box<dyn AnyObject>, String>, Malformed>;
+type Construct = fn(u16, &[u8]) -> Result<Constructed<Box<dyn AnyObject>>, Malformed>;
 
 /// A type of objects, as data.
 #[derive(Debug)]
@@ -296,7 +273,7 @@ impl<T: ObjectType> Ship for Of<T> {
         constructors: T::CONSTRUCTORS,
         construct: |constructor, bytes| {
             let made = T::construct(constructor, bytes)?;
-            Ok(made.map(|state| Box::new(state) as _))
+            Ok(made.map(|(state, comes_back)| (Box::new(state) as _, comes_back)))
         },
         restore: |bytes| Ok(Box::new(decode::<T>("the state of an object", bytes)?)),
     };
@@ -368,10 +345,12 @@ pub(crate) struct Way {
 
 impl Way {
     /// The state that is made of these bytes: they are the state, or the constructor's arguments.
-    pub fn make(&self, bytes: &[u8]) -> Result<Box<dyn AnyObject>, Refusal> {
+    /// Also what comes back to the node that makes the object.
+    pub fn make(&self, bytes: &[u8]) -> Result<(Box<dyn AnyObject>, Vec<u8>), Refusal> {
         let malformed = |cause: Malformed| Refusal::Malformed(cause.to_string().into());
         let Some(constructor) = self.constructor else {
-            return (self.kind.restore)(bytes).map_err(malformed);
+            let state = (self.kind.restore)(bytes).map_err(malformed)?;
+            return Ok((state, Vec::new()));
         };
         let made = (self.kind.construct)(constructor, bytes).map_err(malformed)?;
         made.map_err(|words| Refusal::Failed(words.into()))

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `borrowed` | arguments that are lent: their bytes, and what comes back in them |
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
+//! | `makes` | what constructors return |
 //! | `client` | handles with a user half |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
@@ -22,6 +23,7 @@ mod direct;
 mod handle;
 mod invoke;
 pub(crate) mod kind;
+mod makes;
 mod order;
 mod pending;
 mod rendezvous;
@@ -31,12 +33,13 @@ pub use crate::object_error::ObjectError;
 pub use borrowed::{
     Borrows, GoesOn, NumberBytes, Numbers, Zeros, check_length, check_out, put, zeroed,
 };
-pub use client::{Client, ClientParts, ClientType};
+pub use client::{Client, ClientParts, ClientType, make_client};
 pub use handle::{Object, make, on, replicated};
 pub use invoke::{Calling, Travel, call_as, read, write};
 pub use kind::{
-    Applied, ConstructorInfo, Makes, Malformed, ObjectType, OperationInfo, decode, decode_to,
+    Applied, Constructed, ConstructorInfo, Malformed, ObjectType, OperationInfo, decode, decode_to,
     encode, encode_arguments, encode_to, travels,
 };
+pub use makes::Makes;
 pub use pending::{Pending, start, start_numbered};
 pub(crate) use step::ObjectsHere;

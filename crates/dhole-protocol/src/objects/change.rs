@@ -322,5 +322,5 @@ impl Objects {
 /// Makes a copy of what another node saved.
 fn restore(object: ObjectId, state: &Saved, host: &mut dyn Host) -> Result<(), Refusal> {
     let (kind, state) = state.as_ref().map_err(Refusal::clone)?;
-    host.create(object, *kind, state)
+    host.create(object, *kind, state).map(drop)
 }

@@ -113,7 +113,7 @@ impl Ordered {
                 to: Strategy::On(node),
                 ..
             } if node.index() >= nodes => return Err("a place that is not in the cluster"),
-            Ordered::Placed { at, .. } if at.index() >= nodes => {
+            Ordered::Placed { at, .. } | Ordered::Constructed { at, .. } if at.index() >= nodes => {
                 return Err("a place that is not in the cluster");
             }
             Ordered::Install { blocked, .. } => check_blocked(blocked, nodes)?,

@@ -19,11 +19,12 @@ pub enum Tried {
 /// Keeps a node's copies of objects, and knows its intervals. The machine says what is to be done
 /// with a copy and never sees one.
 pub trait Host {
-    /// Makes a copy of this state.
+    /// Makes a copy of this state, or by a constructor of these arguments. Returns what comes back
+    /// to the node that makes the object, which mostly is nothing.
     ///
     /// # Errors
     /// [`Refusal`] when the bytes are no state of the type, or the type is not known here.
-    fn create(&mut self, object: ObjectId, kind: u64, state: &[u8]) -> Result<(), Refusal>;
+    fn create(&mut self, object: ObjectId, kind: u64, state: &[u8]) -> Outcome;
 
     /// There should be a copy and is none: operations on it are refused so.
     fn spoil(&mut self, object: ObjectId, refusal: Refusal);

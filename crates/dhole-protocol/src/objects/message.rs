@@ -127,6 +127,17 @@ pub enum Ordered {
         /// What happened before that may not be known everywhere.
         news: Option<Arc<WriteNotices>>,
     },
+    /// As `Placed`, of an object whose constructor gives something back.
+    Constructed {
+        /// The call that makes it.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// The node.
+        at: NodeId,
+        /// What comes back.
+        comes_back: Bytes,
+    },
 }
 
 /// A message about objects.
@@ -363,6 +374,7 @@ impl Ordered {
             | Ordered::Free { by, .. }
             | Ordered::Compare { by, .. }
             | Ordered::Placed { by, .. }
+            | Ordered::Constructed { by, .. }
             | Ordered::Meet { by, .. } => Some(*by),
             Ordered::Operate { call, .. } => Some(call.id),
             Ordered::Install { .. } => None,

@@ -532,14 +532,10 @@ impl Objects {
                 let outcome = Err(Refusal::NoNode(node));
                 out.push(ObjectsCommand::Finished { call, outcome });
             }
-            Strategy::On(node) if node == self.me => {
-                let outcome = self.keep(object, kind, &state, host);
-                if outcome.is_ok() && self.survives {
-                    self.tell_place(by, object, out);
-                    return;
-                }
-                out.push(ObjectsCommand::Finished { call, outcome });
-            }
+            Strategy::On(node) if node == self.me => match self.keep(object, kind, &state, host) {
+                Ok(made) if self.survives => self.tell_place(by, object, made, out),
+                outcome => out.push(ObjectsCommand::Finished { call, outcome }),
+            },
             Strategy::On(to) => {
                 self.table.insert(object, Entry::new(Place::At(to), 0));
                 self.pending.insert_once(to, by.number, None);
@@ -570,10 +566,10 @@ impl Objects {
 
     /// Keeps the only copy of an object here.
     fn keep(&mut self, object: ObjectId, kind: u64, state: &[u8], host: &mut dyn Host) -> Outcome {
-        host.create(object, kind, state)?;
+        let comes_back = host.create(object, kind, state)?;
         self.hear_of_earlier_losses(object, host);
         self.table.insert(object, Entry::new(Place::Here, 0));
-        Ok(Bytes::default())
+        Ok(comes_back)
     }
 
     /// The worker [calls](ObjectsEvent::Invoke) an operation, or the object has gone where it was

@@ -41,7 +41,7 @@ impl Objects {
                 };
             }
             Ordered::Operate { call, .. } => &call.id,
-            Ordered::Placed { by, object, at } => {
+            Ordered::Placed { by, object, at } | Ordered::Constructed { by, object, at, .. } => {
                 return match *at == from && object.creator(self.nodes) == by.node {
                     true => Ok(()),
                     false => Err("a place that is not its to tell"),
@@ -99,7 +99,7 @@ impl Objects {
                     (entry.place, entry.since) = (Place::Replicated, sequence);
                     self.remember(*object, sequence, u16::MAX, host);
                 }
-                self.over(*by, created.map(|()| Bytes::default()), out);
+                self.over(*by, created, out);
                 self.take_postponed(*object, host, out);
             }
             Ordered::Operate { call, .. }
@@ -155,7 +155,15 @@ impl Objects {
                 self.begin_predefined(*object, host);
                 self.send_digests(*by, *object, host, out);
             }
-            Ordered::Placed { by, object, at } => self.placed(sequence, *by, *object, *at, out),
+            Ordered::Placed { by, object, at } => {
+                self.placed(sequence, *by, (*object, *at), Bytes::default(), out);
+            }
+            Ordered::Constructed {
+                by,
+                object,
+                at,
+                comes_back,
+            } => self.placed(sequence, *by, (*object, *at), comes_back.clone(), out),
             Ordered::Meet {
                 by,
                 place,

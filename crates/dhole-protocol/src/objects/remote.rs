@@ -328,10 +328,9 @@ impl Objects {
                 if self.table.get(&object).is_some_and(twice) || self.is_predefined(object) {
                     return bad("an object that exists already");
                 }
-                let outcome = self.keep(object, kind, &state, host);
-                match outcome.is_ok() && self.survives {
-                    true => self.tell_place(by, object, out),
-                    false => {
+                match self.keep(object, kind, &state, host) {
+                    Ok(made) if self.survives => self.tell_place(by, object, made, out),
+                    outcome => {
                         let outcome = outcome.as_deref().map_err(Refusal::clone);
                         self.reply(by, outcome, out);
                     }

@@ -87,9 +87,23 @@ impl Objects {
 
     /// Tells all nodes that the only copy of a new object is here, so that none has to ask its
     /// creator, which may be lost.
-    pub(super) fn tell_place(&mut self, by: CallId, object: ObjectId, out: Out<'_>) {
+    pub(super) fn tell_place(
+        &mut self,
+        by: CallId,
+        object: ObjectId,
+        comes_back: Bytes,
+        out: Out<'_>,
+    ) {
         let at = self.me;
-        let placed = Ordered::Placed { by, object, at };
+        let placed = match comes_back.is_empty() {
+            true => Ordered::Placed { by, object, at },
+            false => Ordered::Constructed {
+                by,
+                object,
+                at,
+                comes_back,
+            },
+        };
         out.push(ObjectsCommand::Broadcast(Arc::new(placed)));
     }
 
@@ -98,8 +112,8 @@ impl Objects {
         &mut self,
         sequence: u64,
         by: CallId,
-        object: ObjectId,
-        at: NodeId,
+        (object, at): (ObjectId, NodeId),
+        comes_back: Bytes,
         out: Out<'_>,
     ) {
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
@@ -107,7 +121,7 @@ impl Objects {
         if at != self.me {
             entry.place = Place::At(at);
         }
-        self.over(by, Ok(Bytes::default()), out);
+        self.over(by, Ok(comes_back), out);
     }
 }
 

@@ -125,6 +125,12 @@ fn ordered() -> Vec<Ordered> {
         },
     ];
     all.extend(meets.map(meet));
+    all.push(Ordered::Constructed {
+        by,
+        object,
+        at: n(2),
+        comes_back: [9; 5].into(),
+    });
     all
 }
 

@@ -27,9 +27,9 @@ const ADD: u16 = 2;
 struct Counters(BTreeMap<ObjectId, u32>, Option<WriteNotices>);
 
 impl Host for Counters {
-    fn create(&mut self, object: ObjectId, _: u64, _: &[u8]) -> Result<(), Refusal> {
+    fn create(&mut self, object: ObjectId, _: u64, _: &[u8]) -> Outcome {
         self.0.insert(object, 0);
-        Ok(())
+        Ok(Bytes::default())
     }
 
     fn spoil(&mut self, _: ObjectId, _: Refusal) {}

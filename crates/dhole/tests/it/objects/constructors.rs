@@ -50,7 +50,7 @@ fn a_constructor_elsewhere_sends_its_arguments_only() {
 #[test]
 fn bytes_that_no_constructor_takes_are_refused() {
     let made = |number, bytes: &[u8]| match Big::construct(number, bytes) {
-        Ok(Ok(Big(bytes))) => bytes,
+        Ok(Ok((Big(bytes), _))) => bytes,
         other => panic!("{:?}", other.map(|made| made.map(drop))),
     };
     assert_eq!(made(0, &[3, 7]), [7; 3]);

@@ -357,3 +357,37 @@ fn who_waits_for_a_message_of_a_lost_node_gets_what_it_sent_and_then_its_loss() 
         assert!(run.value > 0, "seed {seed}");
     }
 }
+
+/// What comes back from a constructor in a run that survives, wherever the object is.
+#[test]
+fn a_constructor_gives_a_user_half_where_nodes_may_be_lost() {
+    #[derive(Serialize, Deserialize)]
+    struct Counted(u64);
+
+    #[dhole::object(client = u64)]
+    impl Counted {
+        #[new]
+        pub fn from(first: u64) -> (Self, u64) {
+            (Counted(first), first + 1)
+        }
+
+        pub fn next(&mut self, last: &mut u64) -> u64 {
+            self.0 += *last;
+            *last = self.0;
+            self.0
+        }
+    }
+
+    let run = Config::nodes(1)
+        .survive(true)
+        .simulate(cluster(3, 1, &[]), |w| {
+            for place in [on(NodeId(0)), on(NodeId(2)), replicated()] {
+                let mut mine = Counted::from_in(w, place, 5)?;
+                assert_eq!(*dhole::Client::user(&mine), 6);
+                assert_eq!(mine.next(w)?, 11);
+                assert_eq!(*dhole::Client::user(&mine), 11);
+            }
+            Ok(())
+        });
+    run.unwrap();
+}
