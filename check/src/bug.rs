@@ -146,6 +146,14 @@ pub enum Bug {
     SkipSettle,
     /// A node is not told that the guard of a call is false which it started.
     LoseBlocked,
+    /// The user half of a client does not come back.
+    KeepUserHalf,
+    /// A client and its clone have one user half.
+    ShareUserHalf,
+    /// The user half of a client comes back from the call of another node.
+    TakeAnothersUserHalf,
+    /// The user half of a client changes though its call is refused.
+    ChangeRefused,
     /// The last list of a result has one byte less, and says so.
     ShortenResult,
     /// A round of a barrier does not announce news.

@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
-    Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Outcome, Refusal, Saved,
-    Strategy, Tried,
+    Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Outcome, Refusal,
+    Saved, Strategy, Tried,
 };
 use dhole_protocol::{Event, Message, Operation, Protocol, WaitingFor, WriteNotices};
 
@@ -43,6 +43,10 @@ pub struct Calls {
     after: u64,
     /// The worker's call has learnt what operations told.
     learnt: bool,
+    /// The user halves of the node's client, and of its clone.
+    users: [u8; 2],
+    /// The client whose user half the awaited call has taken along.
+    lends: Option<u8>,
 }
 
 /// A value that is compared by its `Debug` text, written once for all that share the value.
@@ -133,6 +137,8 @@ pub(crate) struct Operations {
     under_way: BTreeMap<CallOf, UnderWay>,
     /// The results of each node's calls, in a litmus test.
     told: [Vec<u8>; MOST_NODES],
+    /// What operations made of the user halves of each node's clients.
+    users: [[u8; 2]; MOST_NODES],
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
@@ -143,12 +149,15 @@ struct UnderWay {
     seen: Clock,
     /// Its result where it was executed.
     told: u8,
+    /// The client that makes it, and what the operation made of the user half.
+    client: Option<(u8, Option<u8>)>,
 }
 
 impl History {
-    fn calls(&mut self, node: usize, number: u64) {
+    fn calls(&mut self, node: usize, number: u64, client: Option<u8>) {
         let call = UnderWay {
             began: self.clock(node),
+            client: client.map(|client| (client, None)),
             ..UnderWay::default()
         };
         let calls = &mut self.operations.under_way;
@@ -163,6 +172,7 @@ impl History {
             writes,
             index,
             told,
+            user,
         } = ran;
         let Operations {
             written, under_way, ..
@@ -181,6 +191,9 @@ impl History {
             return same.then_some(()).ok_or(Fault::OtherOrder);
         };
         running.told = told;
+        if let Some((_, made)) = &mut running.client {
+            *made = user;
+        }
         running.seen.merge(&before);
         if !writes {
             return Ok(());
@@ -197,8 +210,15 @@ impl History {
     /// A node's worker gets the result of a call.
     fn called(&mut self, node: usize, number: u64, litmus: bool) {
         let call = (node as u16, number);
-        if let Some(UnderWay { seen, told, .. }) = self.operations.under_way.remove(&call) {
+        let over = self.operations.under_way.remove(&call);
+        if let Some(UnderWay {
+            seen, told, client, ..
+        }) = over
+        {
             self.hear(node, &seen);
+            if let Some((client, Some(user))) = client {
+                self.operations.users[node][usize::from(client)] = user;
+            }
             if litmus {
                 self.operations.told[node].push(told);
             }
@@ -220,6 +240,8 @@ struct Ran {
     index: u8,
     /// Its result.
     told: u8,
+    /// What it made of the user half of the client that called it.
+    user: Option<u8>,
 }
 
 /// The copies while the machine works with them.
@@ -253,9 +275,13 @@ impl Host for Hosting<'_> {
             writes: call.writes,
             index: *index,
             told,
+            user: call.arguments.get(1).map(|user| next_user(*user, told)),
         });
         *index += u8::from(call.writes);
-        Tried::Done(Ok(Bytes::from([told])))
+        Tried::Done(Ok(match call.arguments.get(1) {
+            None => Bytes::from([told]),
+            Some(user) => Bytes::from([told, next_user(*user, told)]),
+        }))
     }
 
     fn save(&mut self, object: ObjectId) -> Saved {
@@ -282,6 +308,11 @@ impl Host for Hosting<'_> {
     fn news_since(&self, seen: &VectorTime) -> Option<Arc<WriteNotices>> {
         self.protocol.news_for(seen)
     }
+}
+
+/// What an operation that told this makes of a user half.
+fn next_user(user: u8, told: u8) -> u8 {
+    user * 4 + told + 1
 }
 
 /// The counter of this number, which node 0 makes before anything else happens.
@@ -334,6 +365,8 @@ impl Calls {
             delivered: 0,
             after: 0,
             learnt: false,
+            users: [0; 2],
+            lends: None,
         }
     }
 
@@ -387,8 +420,11 @@ impl Node {
         let mut out = Vec::new();
         let stepped = self.calls.machine.change().step(event, &mut host, &mut out);
         stepped.map_err(|refused| (Fault::Refused, refused.to_string()))?;
-        let me = NodeId::at(self.me);
-        executed(self.me, host.ran, around)?;
+        let (me, ran) = (NodeId::at(self.me), host.ran);
+        if around.bug == Some(Bug::TakeAnothersUserHalf) {
+            self.takes_anothers(&ran);
+        }
+        executed(self.me, ran, around)?;
         for command in out {
             match command {
                 ObjectsCommand::Send { to, message } => {
@@ -400,8 +436,7 @@ impl Node {
                     around.network.order.unordered.push_back((me, body));
                 }
                 ObjectsCommand::Finished { call, outcome } => {
-                    let words = |why: Refusal| (Fault::Refused, why.to_string());
-                    outcome.map_err(words)?;
+                    self.comes_back(call, outcome, around)?;
                     self.is_over(call);
                     if self.calls.unsettled.contains(&call) {
                         around.history.called(self.me, call, false);
@@ -416,6 +451,43 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// A call is over: what it has made of the user half of its client comes back.
+    fn comes_back(
+        &mut self,
+        number: u64,
+        outcome: Outcome,
+        around: &Around<'_>,
+    ) -> Result<(), Failed> {
+        let is_awaited = self.calls.awaited == Some(number);
+        let client = self.calls.lends.filter(|_| is_awaited).map(usize::from);
+        match (outcome, client) {
+            (Ok(result), Some(client)) => match (around.bug, result.get(1)) {
+                (Some(Bug::KeepUserHalf), _) | (_, None) => {}
+                (Some(Bug::ShareUserHalf), Some(user)) => self.calls.users = [*user; 2],
+                (_, Some(user)) => self.calls.users[client] = *user,
+            },
+            // The program calls what was never made.
+            (Err(Refusal::Unknown), Some(client)) => {
+                if around.bug == Some(Bug::ChangeRefused) {
+                    self.calls.users[client] += 1;
+                }
+            }
+            (Ok(_), None) => {}
+            (Err(why), _) => return Err((Fault::Refused, why.to_string())),
+        }
+        Ok(())
+    }
+
+    /// The user half that is awaited is taken from a call of another node that was executed here.
+    fn takes_anothers(&mut self, ran: &[Ran]) {
+        let others = ran.iter().filter(|ran| usize::from(ran.call.0) != self.me);
+        if let Some(user) = others.filter_map(|ran| ran.user).next_back()
+            && let Some(client) = self.calls.lends.take()
+        {
+            self.calls.users[usize::from(client)] = user;
+        }
     }
 
     fn is_over(&mut self, number: u64) {
@@ -461,7 +533,7 @@ impl Node {
         let nodes = around.program.nodes.len();
         match op {
             Op::Call(number, what) => {
-                let made = self.new_call(counter(number, nodes), what, around);
+                let made = self.new_call(counter(number, nodes), what, None, around);
                 self.calls.awaited = Some(made.id.number);
                 if self.is_done_here(&made, around)? {
                     return Ok(());
@@ -469,15 +541,26 @@ impl Node {
                 self.awaits(made.object, around)?;
                 self.step_objects(ObjectsEvent::Invoke(made), around)
             }
+            Op::Client(number, client, what) => {
+                let object = counter(number, nodes);
+                let made = self.new_call(object, what, Some(client), around);
+                self.calls.awaited = Some(made.id.number);
+                self.calls.lends = Some(client);
+                if self.is_done_here(&made, around)? {
+                    return Ok(());
+                }
+                self.awaits(made.object, around)?;
+                self.step_objects(ObjectsEvent::Invoke(made), around)
+            }
             Op::Start(number, what) => {
-                let made = self.new_call(counter(number, nodes), what, around);
+                let made = self.new_call(counter(number, nodes), what, None, around);
                 self.calls.awaited = None;
                 self.calls.started.push_back((made.id.number, false));
                 let started = true;
                 self.step_objects(ObjectsEvent::Begin(Call { started, ..made }), around)
             }
             Op::Drop(number, what) => {
-                let made = self.new_call(counter(number, nodes), what, around);
+                let made = self.new_call(counter(number, nodes), what, None, around);
                 self.calls.awaited = None;
                 self.calls.unsettled.insert(made.id.number);
                 let started = true;
@@ -504,10 +587,17 @@ impl Node {
         }
     }
 
-    fn new_call(&mut self, object: ObjectId, what: Do, around: &mut Around<'_>) -> Call {
+    fn new_call(
+        &mut self,
+        object: ObjectId,
+        what: Do,
+        client: Option<u8>,
+        around: &mut Around<'_>,
+    ) -> Call {
         let id = self.calls.machine.change().new_call();
         let (operation, argument) = what.code();
-        around.history.calls(self.me, id.number);
+        around.history.calls(self.me, id.number, client);
+        let user = client.map(|client| self.calls.users[usize::from(client)]);
         Call {
             id,
             object,
@@ -515,7 +605,10 @@ impl Node {
             operation,
             writes: what.writes(),
             started: false,
-            arguments: Bytes::from([argument]),
+            arguments: match user {
+                None => Bytes::from([argument]),
+                Some(user) => Bytes::from([argument, user]),
+            },
         }
     }
 
@@ -537,8 +630,12 @@ impl Node {
             protocol: &self.protocol,
             ran: Vec::new(),
         };
-        let done = matches!(host.apply(call), Tried::Done(_));
+        let tried = host.apply(call);
         executed(self.me, host.ran, around)?;
+        let done = matches!(tried, Tried::Done(_));
+        if let Tried::Done(outcome) = tried {
+            self.comes_back(call.id.number, outcome, around)?;
+        }
         if done && call.writes {
             self.step_objects(ObjectsEvent::Wrote(call.object), around)?;
         }
@@ -558,7 +655,7 @@ impl Node {
         if what.writes() || !quiet || !machine.is_local(object, false) {
             return Ok(false);
         }
-        let call = self.new_call(object, what, around);
+        let call = self.new_call(object, what, None, around);
         let done = self.is_done_here(&call, around)?;
         let litmus = around.program.litmus;
         around.history.called(self.me, call.id.number, litmus);
@@ -582,6 +679,12 @@ impl Node {
         if let Some(number) = self.calls.awaited.take() {
             let litmus = around.program.litmus;
             around.history.called(self.me, number, litmus);
+            self.calls.lends = None;
+            let (users, made) = (self.calls.users, around.history.operations.users[self.me]);
+            if users != made {
+                let words = format!("{users:?} in the place of {made:?} on {}", self.me);
+                return Err((Fault::WrongUserHalf, words));
+            }
         }
         self.phase = Phase::Computing;
         self.done += 1;

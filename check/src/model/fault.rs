@@ -50,6 +50,9 @@ pub enum Fault {
     /// Two copies of a counter were written by different operations at one place of its order.
     #[variants("operations that write have one order on all copies")]
     OtherOrder,
+    /// The user half of a client is not what the client's last operation has made it.
+    #[variants("a call changes the user half of its own client, and no other")]
+    WrongUserHalf,
     /// All have finished, and no order of all operations explains their results.
     #[variants("one order of all operations explains what they told")]
     NoOrder,

@@ -72,6 +72,8 @@ pub enum Op {
     Pause,
     /// Calls an operation of a counter.
     Call(u8, Do),
+    /// Calls one by a client of the node: its user half goes there, and comes back.
+    Client(u8, u8, Do),
     /// Starts one, and goes on.
     Start(u8, Do),
     /// Starts one that nobody waits for; the next synchronisation comes behind it.
@@ -87,7 +89,12 @@ impl Op {
     pub(crate) fn uses_counter(self) -> bool {
         matches!(
             self,
-            Op::Call(..) | Op::Start(..) | Op::Drop(..) | Op::AwaitStarted | Op::Move(..)
+            Op::Call(..)
+                | Op::Client(..)
+                | Op::Start(..)
+                | Op::Drop(..)
+                | Op::AwaitStarted
+                | Op::Move(..)
         )
     }
 
@@ -96,6 +103,7 @@ impl Op {
         matches!(
             self,
             Op::Call(..)
+                | Op::Client(..)
                 | Op::Move(..)
                 | Op::Release(_)
                 | Op::Readmit(_)

@@ -129,3 +129,33 @@ fn what_is_handed_over_is_seen_while_a_third_moves_the_object() {
         );
     }
 }
+
+#[test]
+fn a_user_half_comes_back_to_its_client_and_to_no_clone() {
+    for kept in [REPLICATED, on(0), on(1)] {
+        sound(called_by_clients(kept, 2), &[]);
+        sound(called_by_a_client_of_nothing(kept), &[]);
+    }
+    for (kept, to) in [
+        (REPLICATED, on(1)),
+        (on(0), REPLICATED),
+        (on(0), on(1)),
+        (on(1), on(0)),
+    ] {
+        sound(called_by_clients_while_it_moves(kept, to), &[]);
+    }
+}
+
+#[test]
+fn a_user_half_that_goes_astray_is_found() {
+    for kept in [REPLICATED, on(0), on(1)] {
+        for bug in [Bug::KeepUserHalf, Bug::ShareUserHalf] {
+            caught(bug, called_by_clients(kept, 2), Fault::WrongUserHalf);
+        }
+        let nothing = called_by_a_client_of_nothing(kept);
+        caught(Bug::ChangeRefused, nothing, Fault::WrongUserHalf);
+    }
+    let replicated = called_by_clients(REPLICATED, 2);
+    let fault = Fault::WrongUserHalf;
+    caught(Bug::TakeAnothersUserHalf, replicated, fault);
+}

@@ -101,3 +101,35 @@ pub fn called_while_another_waits(kept: [Strategy; 2]) -> Program {
     let program = Program::new("called while another call waits", nodes);
     program.objects(&[0]).counters(&kept)
 }
+
+/// Each node has a client of one counter, and a clone of it. All call it at once, by both.
+pub fn called_by_clients(kept: Strategy, nodes: usize) -> Program {
+    let first = vec![
+        Client(0, 0, Do::Add),
+        Client(0, 1, Do::Read),
+        Client(0, 0, Do::Add),
+    ];
+    let other = vec![Client(0, 1, Do::Add), Client(0, 0, Do::Take)];
+    let mut bodies = vec![other; nodes];
+    bodies[0] = first;
+    Program::new("called by clients and their clones", bodies).counters(&[kept])
+}
+
+/// As [`called_by_clients`], while the last node changes the counter's strategy.
+pub fn called_by_clients_while_it_moves(kept: Strategy, to: Strategy) -> Program {
+    let bodies = vec![
+        vec![Client(0, 0, Do::Add), Client(0, 1, Do::Add)],
+        vec![Move(0, to), Client(0, 0, Do::Add)],
+    ];
+    Program::new("called by clients while the counter moves", bodies).counters(&[kept])
+}
+
+/// A client of a counter that no node made, beside one that a node did.
+pub fn called_by_a_client_of_nothing(kept: Strategy) -> Program {
+    let body = vec![
+        Client(0, 0, Do::Add),
+        Client(1, 0, Do::Add),
+        Client(0, 1, Do::Read),
+    ];
+    Program::new("called by a client of nothing", vec![body; 2]).counters(&[kept])
+}
