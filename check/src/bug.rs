@@ -83,6 +83,10 @@ pub enum Bug {
     CountPermitTwice,
     /// A notification is lost.
     LoseNotify,
+    /// A release of a read-write lock wakes no node.
+    LoseWakes,
+    /// A node that waits on the condition of a read-write lock gets the lock at once.
+    WakeEarly,
     /// The manager does not ask a node whose release the writer has to see.
     SkipSource,
     /// A probe ignores messages in flight.
@@ -409,6 +413,19 @@ impl Bug {
                 fate.more = Some((from, *to, message.clone()));
             }
             (Bug::LoseNotify, Message::Notify { .. }) => fate.lost = true,
+            (Bug::LoseWakes, Message::SyncReleaseAndWake { wakes, .. }) => *wakes = 0,
+            (
+                Bug::WakeEarly,
+                Message::SyncReleaseAndWake {
+                    sync_object,
+                    time,
+                    waits: Some(wait),
+                    ..
+                },
+            ) => {
+                let grant = sync_grant(*sync_object, *wait, time.nodes());
+                fate.more = Some((*to, from, grant));
+            }
             (Bug::ForgetTraffic, Message::Probe(probe)) => {
                 let edges = &mut probe.edges;
                 let rounds = [Some(&mut edges.round), edges.first.as_mut()];

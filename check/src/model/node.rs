@@ -30,6 +30,8 @@ pub enum Wait {
     Share(u8),
     /// A read-write lock, to write.
     Exclude(u8),
+    /// The condition of a read-write lock, and then the lock, to write.
+    Readmission(u8),
     /// A permit of a semaphore.
     Permit(u8),
     /// A barrier.
@@ -549,6 +551,10 @@ impl Node {
             Wait::Condition(lock) => {
                 around.history.turnstiles.woken &= !(1 << self.me);
                 around.history.acquired(self.me, lock)
+            }
+            Wait::Readmission(lock) => {
+                around.history.turnstiles.woken &= !(1 << self.me);
+                around.history.passes(self.me, Wait::Exclude(lock))
             }
             Wait::Share(_) | Wait::Exclude(_) | Wait::Permit(_) => {
                 around.history.passes(self.me, wait)

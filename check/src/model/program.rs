@@ -46,6 +46,14 @@ pub enum Op {
     Take(u8),
     /// Releases one.
     Give(u8),
+    /// Releases a read-write lock that is held to write, waits on its condition, and acquires it
+    /// again.
+    Await(u8),
+    /// Wakes the node that has waited longest on the condition of a read-write lock, once the lock
+    /// is released.
+    WakeOne(u8),
+    /// Wakes all.
+    WakeAll(u8),
     /// Waits on the condition of a lock.
     WaitOn(u8),
     /// Wakes the node that has waited longest on the condition of a lock.
@@ -107,6 +115,7 @@ impl Op {
                 | Op::Move(..)
                 | Op::Release(_)
                 | Op::Readmit(_)
+                | Op::Await(_)
                 | Op::Give(_)
                 | Op::WaitOn(_)
                 | Op::Barrier

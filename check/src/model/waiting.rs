@@ -34,6 +34,21 @@ pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
         Op::Readmit(lock) => (None, leave(write(lock))),
         Op::Take(semaphore) => (Some(Wait::Permit(semaphore)), enter(permit(semaphore))),
         Op::Give(semaphore) => (None, leave(permit(semaphore))),
+        Op::Await(lock) => {
+            let event = Event::WaitOnRwLock {
+                lock: RwLockId(lock.into()),
+                site,
+            };
+            (Some(Wait::Readmission(lock)), event)
+        }
+        Op::WakeOne(lock) | Op::WakeAll(lock) => {
+            let event = Event::NotifyRwLock {
+                lock: RwLockId(lock.into()),
+                all: op == Op::WakeAll(lock),
+                site,
+            };
+            (None, event)
+        }
         Op::WaitOn(lock) => {
             let condition = condition(lock);
             (
@@ -53,7 +68,8 @@ pub struct Turnstiles {
     rw_locks: Vec<RwLock>,
     /// The permits of each semaphore, and everything that happened before their releases.
     semaphores: Vec<(u8, Clock)>,
-    /// The nodes that wait on the condition of each lock, the longest first.
+    /// The nodes that wait on the condition of each lock, the longest first. A program has locks
+    /// with conditions of one kind.
     waiting: Vec<Vec<u8>>,
     /// The nodes that were woken and want the lock, a bit for each.
     pub woken: u8,
@@ -72,11 +88,13 @@ impl Turnstiles {
     /// A node waits or notifies.
     pub fn begin(&mut self, node: usize, op: Op) {
         match op {
-            Op::WaitOn(lock) => entry(&mut self.waiting, lock).push(node as u8),
-            Op::NotifyOne(lock) | Op::NotifyAll(lock) => {
+            Op::WaitOn(lock) | Op::Await(lock) => {
+                entry(&mut self.waiting, lock).push(node as u8);
+            }
+            Op::NotifyOne(lock) | Op::NotifyAll(lock) | Op::WakeOne(lock) | Op::WakeAll(lock) => {
                 let waiting = entry(&mut self.waiting, lock);
                 let most = match op {
-                    Op::NotifyAll(_) => waiting.len(),
+                    Op::NotifyAll(_) | Op::WakeAll(_) => waiting.len(),
                     _ => waiting.len().min(1),
                 };
                 for node in waiting.drain(..most) {
@@ -122,7 +140,7 @@ impl History {
                 lock.readers.retain(|reader| usize::from(*reader) != node);
                 lock.released.merge(&clock);
             }
-            Op::Readmit(lock) => {
+            Op::Readmit(lock) | Op::Await(lock) => {
                 let lock = entry(&mut all.rw_locks, lock);
                 lock.writer = None;
                 lock.released.merge(&clock);

@@ -21,7 +21,13 @@ impl<'a> Waits<'a> {
         match self.nodes[node].waits_for() {
             None | Some(Wait::Object | Wait::Flush | Wait::Learning) => vec![],
             Some(Wait::Operation) => self.others(node),
-            Some(Wait::Condition(_)) if !self.is_woken(node) => self.others(node),
+            Some(Wait::Condition(_) | Wait::Readmission(_)) if !self.is_woken(node) => {
+                self.others(node)
+            }
+            Some(Wait::Readmission(lock)) => {
+                let turnstiles = &self.history.turnstiles;
+                turnstiles.in_the_way(Wait::Exclude(lock), true)
+            }
             Some(Wait::Permit(semaphore)) => match self.history.turnstiles.has_permit(semaphore) {
                 true => vec![],
                 false => self.others(node),
@@ -55,7 +61,7 @@ impl<'a> Waits<'a> {
     /// Whether any node could end the node's wait, and none has.
     fn any_may_wake(&self, node: usize) -> bool {
         match self.nodes[node].waits_for() {
-            Some(Wait::Condition(_)) => !self.is_woken(node),
+            Some(Wait::Condition(_) | Wait::Readmission(_)) => !self.is_woken(node),
             Some(Wait::Permit(semaphore)) => !self.history.turnstiles.has_permit(semaphore),
             _ => false,
         }

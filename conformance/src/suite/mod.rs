@@ -135,6 +135,9 @@ macro_rules! suite {
                 readers_hold_a_lock_at_once
                 semaphores_hand_over_what_was_written
                 conditions_wake_those_whose_turn_it_is
+                conditions_of_read_write_locks_wake_those_whose_turn_it_is
+                a_wait_under_a_read_write_lock_takes_two_messages
+                a_deadlock_through_a_condition_of_a_read_write_lock_is_told
                 locks_of_all_kinds_live_in_objects
                 gates_cost_what_they_should
                 a_stall_is_told_with_every_wait

@@ -79,6 +79,91 @@ pub fn conditions_wake_those_whose_turn_it_is(on: &dyn Platform) {
     assert_eq!(outcome.value, 15);
 }
 
+/// The same under a read-write lock, which has a condition of its own. Readers look meanwhile.
+pub fn conditions_of_read_write_locks_wake_those_whose_turn_it_is(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        let turn = w.once(|w| Ok(w.alloc(0_u64)))?;
+        let lock = RwLock::numbered(1);
+        let mut before = 0;
+        for round in 0..5 {
+            let mine = round * 3 + w.node().index() as u64;
+            let mut held = lock.write(w)?;
+            while turn.read(w) != mine {
+                held = lock.wait(w, held)?;
+            }
+            *turn.get_mut(w) += 1;
+            lock.notify_all(w)?;
+            held.release(w)?;
+            let seen = lock.with_read(w, |w| Ok(turn.read(w)))?;
+            assert!(seen > before, "on {}", w.node());
+            before = seen;
+        }
+        w.barrier()?;
+        Ok(turn.read(w))
+    });
+    assert_eq!(outcome.value, 15);
+}
+
+/// The release that begins the wait, and the lock that ends it. The notification takes none.
+pub fn a_wait_under_a_read_write_lock_takes_two_messages(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        // Node 0 manages both.
+        let (lock, waits) = (RwLock::numbered(0), Semaphore::numbered(2, 0));
+        let flag = w.once(|w| Ok(w.alloc(false)))?;
+        if w.node().index() == 1 {
+            let mut held = lock.write(w)?;
+            waits.release(w)?;
+            while !flag.read(w) {
+                held = lock.wait(w, held)?;
+            }
+            return Ok(held.release(w)?);
+        }
+        waits.acquire(w)?;
+        lock.with_write(w, |w| {
+            *flag.get_mut(w) = true;
+            Ok(lock.notify_one(w)?)
+        })
+    });
+    let sent = |kind| {
+        let nodes = outcome.counters.iter();
+        nodes.map(|node| node.sent(kind)).sum::<u64>()
+    };
+    // Of node 1: the lock, the permit, the wait, the lock again.
+    assert_eq!(sent(MessageKind::SyncRequest), 1);
+    assert_eq!(sent(MessageKind::SyncGrant), 2);
+    assert_eq!(sent(MessageKind::SyncRelease), 3);
+    assert_eq!(sent(MessageKind::Notify), 0);
+}
+
+/// A node waits on the condition of a read-write lock and keeps another lock, for which the node
+/// waits that has the first.
+pub fn a_deadlock_through_a_condition_of_a_read_write_lock_is_told(on: &dyn Platform) {
+    let error = fail(on, 2, |w| {
+        let (lock, kept) = (RwLock::numbered(4), Lock::numbered(3));
+        let ready = Semaphore::numbered(2, 0);
+        if w.node().index() == 0 {
+            let outer = kept.acquire(w)?;
+            let held = lock.write(w)?;
+            ready.release(w)?;
+            lock.wait(w, held)?.release(w)?;
+            return Ok(outer.release(w)?);
+        }
+        ready.acquire(w)?;
+        lock.with_write(w, |w| {
+            kept.with(w, |_| Ok(()))?;
+            Ok(lock.notify_one(w)?)
+        })
+    });
+    assert_says(
+        &error,
+        &[
+            "node 0 waits on the condition of read-write lock 4 at",
+            "node 1 waits for lock 3 at",
+            "waiting.rs:",
+        ],
+    );
+}
+
 /// What is made at run time lives in objects, also where there may be none.
 pub fn locks_of_all_kinds_live_in_objects(on: &dyn Platform) {
     #[derive(Share, Clone, Copy)]
@@ -190,7 +275,7 @@ pub fn a_deadlock_of_read_write_locks_is_told_with_its_places(on: &dyn Platform)
 /// A lock that is not held can be neither released nor waited on, and the error says so.
 pub fn misused_locks_are_errors_with_their_places(on: &dyn Platform) {
     type Misuse = fn(&mut dhole::Worker<'_>) -> Result<(), Error>;
-    let cases: [(Misuse, &[&str]); 5] = [
+    let cases: [(Misuse, &[&str]); 8] = [
         (
             |w| Ok(Condvar::numbered(Lock::numbered(1), 0).notify_one(w)?),
             &["notifying condition 0 of lock 1 at", "does not hold lock 1"],
@@ -202,6 +287,31 @@ pub fn misused_locks_are_errors_with_their_places(on: &dyn Platform) {
                 Ok(held.release(w)?)
             },
             &["waiting on condition 0 of lock 1 on", "it was given lock 2"],
+        ),
+        (
+            |w| Ok(RwLock::numbered(1).notify_one(w)?),
+            &[
+                "notifying the condition of read-write lock 1 at",
+                "does not hold the lock",
+            ],
+        ),
+        (
+            |w| {
+                let held = RwLock::numbered(2).write(w)?;
+                let held = RwLock::numbered(1).wait(w, held)?;
+                Ok(held.release(w)?)
+            },
+            &[
+                "waiting on the condition of read-write lock 1 on",
+                "it was given read-write lock 2 (to write)",
+            ],
+        ),
+        (
+            |w| {
+                let held = RwLock::numbered(1).write(w)?;
+                Ok(RwLock::numbered(1).wait(w, held)?.release(w)?)
+            },
+            &["node 0 waits on the condition of read-write lock 1 at"],
         ),
         (
             |w| {

@@ -33,6 +33,13 @@ fn whoever_waits_until_something_is_written_is_woken_and_reads_it() {
 }
 
 #[test]
+fn whoever_awaits_what_is_written_is_woken_by_its_release_and_reads_it() {
+    sound(await_what_is_written(2, false), &[Sight::Invalidated]);
+    sound(await_what_is_written(2, true), &[Sight::Invalidated]);
+    sound(await_what_is_written(3, true), &[Sight::Overtaking]);
+}
+
+#[test]
 fn waits_that_seem_long_are_no_deadlock() {
     for impatience in [1, 2] {
         sound(readers_and_writer(1).impatient(impatience), &[Sight::Probe]);
@@ -46,6 +53,10 @@ fn waits_that_seem_long_are_no_deadlock() {
             &[Sight::Probe],
         );
     }
+    sound(
+        await_what_is_written(2, false).impatient(2),
+        &[Sight::Probe],
+    );
     sound(writers_and_readers(2).impatient(1), &[Sight::Probe]);
     sound(readers_that_lock().impatient(2), &[Sight::Probe]);
 }
@@ -61,6 +72,7 @@ fn waits_that_never_end_are_told() {
         &[Sight::Deadlock],
     );
     sound(permit_that_nobody_gives(2).impatient(2), &[Sight::Deadlock]);
+    sound(lock_kept_from_whoever_wakes(), &[Sight::Deadlock]);
 }
 
 #[test]
@@ -68,6 +80,9 @@ fn planted_bugs_are_caught() {
     caught(Bug::AdmitReader, readers_and_writer(2), Fault::TwoHolders);
     caught(Bug::CountPermitTwice, permits_in_turn(), Fault::TwoHolders);
     caught(Bug::LoseNotify, wait_until_written(2, false), Fault::Stuck);
+    let awaits = |nodes| await_what_is_written(nodes, true);
+    caught(Bug::LoseWakes, awaits(2), Fault::Stuck);
+    caught(Bug::WakeEarly, awaits(3), Fault::TwoHolders);
     caught(Bug::SkipSource, hand_over_by_semaphores(), Fault::StaleRead);
     let impatient = hand_over_by_semaphores().impatient(1);
     caught(Bug::ForgetTraffic, impatient, Fault::PhantomDeadlock);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::group::Ending;
 use dhole_protocol::objects::Refusal;
-use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter, WaitingFor};
+use dhole_protocol::{AbortReason, ConditionId, ProtocolError, RwLockId, Waiter, WaitingFor};
 use thiserror::Error;
 
 use crate::holding::Holding;
@@ -91,6 +91,24 @@ pub enum SyncError {
     OtherLock {
         /// The condition.
         condition: ConditionId,
+        /// The node that would wait.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// The lock that it was given.
+        holding: Holding,
+        /// Where that was acquired.
+        acquired: CallSite,
+    },
+    /// The condition of a read-write lock is waited on with another lock; that lock counts as
+    /// dropped.
+    #[error(
+        "waiting on the condition of {lock} on {node} at {site}: it was given {holding}, acquired \
+         at {acquired}"
+    )]
+    OtherRwLock {
+        /// The lock that has the condition.
+        lock: RwLockId,
         /// The node that would wait.
         node: NodeId,
         /// Where in the program.

@@ -32,6 +32,12 @@ impl Worker<'_> {
 /// in which they ask, so neither readers nor writers starve. What was written under it is visible
 /// to the nodes that get it later; what a reader wrote elsewhere, to the next writer.
 ///
+/// It has a condition, which its manager keeps: a node that holds the lock to write
+/// [waits](RwLock::wait) until another one has changed what it needs and
+/// [notifies](RwLock::notify_one) it. To wait takes one message, which releases the lock, and one
+/// that brings it back. To notify takes none: the notification goes with the release. A woken node
+/// may find that another was faster, so wait in a loop.
+///
 /// ```
 /// # use dhole_node::{Result, RwLock, Worker};
 /// # fn example(w: &mut Worker<'_>) -> Result<()> {
@@ -84,6 +90,72 @@ impl RwLock {
         let site = CallSite::caller();
         w.enter(SyncObject::Write(self.id()), site)
             .map(HeldExclusive)
+    }
+
+    /// Releases the lock and waits until it is notified, in one step. Returns with the lock held to
+    /// write again; what the notifier wrote before it released the lock is visible.
+    ///
+    /// ```
+    /// # use dhole_node::{Result, RwLock, Worker};
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
+    /// let lock = RwLock::numbered(1);
+    /// let flag = w.once(|w| Ok(w.alloc(false)))?;
+    /// let mut held = lock.write(w)?;
+    /// if w.node().index() == 0 {
+    ///     *flag.get_mut(w) = true;
+    ///     lock.notify_all(w)?;
+    /// }
+    /// while !flag.read(w) {
+    ///     held = lock.wait(w, held)?;
+    /// }
+    /// held.release(w)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SyncError::OtherRwLock`] when `held` is another lock, [`SyncError::NotHere`] when another
+    /// worker acquired it, [`SyncError::Deadlock`] when no node can notify it, or the lock will
+    /// never be free, [`SyncError::Ended`] when another node fails meanwhile.
+    #[track_caller]
+    pub fn wait(self, w: &mut Worker<'_>, held: HeldExclusive) -> Result<HeldExclusive, SyncError> {
+        let (lock, site) = (self.id(), CallSite::caller());
+        let HeldExclusive(guard) = held;
+        if guard.holding != Holding::SyncObject(SyncObject::Write(lock)) {
+            return Err(SyncError::OtherRwLock {
+                lock,
+                node: w.node(),
+                site,
+                holding: guard.holding,
+                acquired: guard.site,
+            });
+        }
+        let holding = guard.let_go(w, site)?;
+        w.acquire(Event::WaitOnRwLock { lock, site }, site)?;
+        Ok(HeldExclusive(Guard::new(w, holding, site)))
+    }
+
+    /// Wakes the node that has waited longest, if any waits, when this node releases the lock.
+    ///
+    /// # Errors
+    /// [`SyncError::Protocol`] when this node does not hold the lock, to read or to write.
+    #[track_caller]
+    pub fn notify_one(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        self.notify(w, false, CallSite::caller())
+    }
+
+    /// Wakes all nodes that wait when this node releases the lock: each gets it in turn.
+    ///
+    /// # Errors
+    /// As [`notify_one`](RwLock::notify_one).
+    #[track_caller]
+    pub fn notify_all(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        self.notify(w, true, CallSite::caller())
+    }
+
+    fn notify(self, w: &mut Worker<'_>, all: bool, site: CallSite) -> Result<(), SyncError> {
+        let lock = self.id();
+        w.check_made("read-write lock", lock.0, site)?;
+        w.local(Some(Event::NotifyRwLock { lock, all, site }), site)
     }
 
     /// Runs `f` while no node writes under the lock.

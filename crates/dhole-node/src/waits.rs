@@ -101,7 +101,9 @@ impl Awaited {
             | Event::Enter { .. }
             | Event::Leave { .. }
             | Event::WaitOn { .. }
-            | Event::Notify { .. } => WaitCause::Lock,
+            | Event::Notify { .. }
+            | Event::WaitOnRwLock { .. }
+            | Event::NotifyRwLock { .. } => WaitCause::Lock,
             Event::Arrive { once: true, .. } => WaitCause::Once,
             Event::Arrive { .. }
             | Event::ArriveToCollect { .. }

@@ -13,7 +13,8 @@ use crate::page_command::{PageCommand, PageEvent};
 use crate::region_command::RegionCommand;
 use crate::sync::collective::CollectiveEvent;
 use crate::{
-    ConditionId, LockId, Message, Race, Sent, SyncObject, Waiter, WaitingFor, WriteNotices,
+    ConditionId, LockId, Message, Race, RwLockId, Sent, SyncObject, Waiter, WaitingFor,
+    WriteNotices,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -117,6 +118,24 @@ pub enum Event {
     Leave {
         /// Which.
         sync_object: SyncObject,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker gives back a read-write lock that it holds to write, waits on the condition of
+    /// the lock, and acquires the lock to write again.
+    WaitOnRwLock {
+        /// The lock.
+        lock: RwLockId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker, holding a read-write lock, wakes nodes that wait on its condition, once it gives
+    /// the lock back.
+    NotifyRwLock {
+        /// The lock.
+        lock: RwLockId,
+        /// All of them; otherwise the one that has waited longest.
+        all: bool,
         /// Where in the program.
         site: CallSite,
     },
@@ -250,6 +269,7 @@ impl Event {
                 | Event::Await { .. }
                 | Event::Learn(_)
                 | Event::Notify { .. }
+                | Event::NotifyRwLock { .. }
                 | Event::Flush
                 | Event::Switched { .. }
                 | Event::Serve

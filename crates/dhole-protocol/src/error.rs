@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::collective_call::{Called, CollectiveKind, Mismatch};
 use crate::sync_id::{BarrierId, LockId};
-use crate::sync_object::{ConditionId, SemaphoreId, SyncObject};
+use crate::sync_object::{ConditionId, RwLockId, SemaphoreId, SyncObject};
 
 /// An object that was freed, with what is known of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -100,6 +100,19 @@ pub enum ProtocolError {
     NotEntered {
         /// What it would give back.
         sync_object: SyncObject,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker waits on the condition of a read-write lock, or notifies it, without holding the
+    /// lock.
+    #[error("{doing} the condition of {lock} at {site}: this node does not hold the lock{mode}")]
+    WithoutRwLock {
+        /// `waiting on` or `notifying`.
+        doing: &'static str,
+        /// The lock.
+        lock: RwLockId,
+        /// How it has to be held: empty, or ` to write`.
+        mode: &'static str,
         /// Where in the program.
         site: CallSite,
     },

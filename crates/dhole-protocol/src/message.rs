@@ -469,6 +469,25 @@ pub enum Message {
     #[wire(tag = ..2)]
     #[message(kind = it.kind(), payload = PayloadOf::Value)]
     Part(Frame),
+    /// Releases a read-write lock. Nodes that wait on its condition want the lock from here on, and
+    /// the sender may wait on it.
+    #[message(
+        kind = MessageKind::SyncRelease,
+        may_end_a_wait, can_piggyback, passes_order_on,
+        check = check::time(time, nodes),
+    )]
+    SyncReleaseAndWake {
+        /// The lock, as the sender held it.
+        sync_object: SyncObject,
+        /// What the sender has seen.
+        time: VectorTime,
+        /// Where in the program.
+        site: CallSite,
+        /// So many nodes are woken, those that have waited longest.
+        wakes: u32,
+        /// Which of the sender's waits begins, if it waits on the condition.
+        waits: Option<u64>,
+    },
 }
 
 impl Message {

@@ -147,6 +147,10 @@ impl Protocol {
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { sync_object, site } => self.enter(sync_object, site, out)?,
             Event::Leave { sync_object, site } => self.leave(sync_object, site, out)?,
+            Event::WaitOnRwLock { lock, site } => self.wait_on_rw_lock(lock, site, out)?,
+            Event::NotifyRwLock { lock, all, site } => {
+                self.sync_objects.notify(lock, all, site)?;
+            }
             Event::WaitOn { condition, site } => self.wait_on(condition, site, out)?,
             Event::Notify {
                 condition,
@@ -624,7 +628,14 @@ impl Protocol {
                 sync_object,
                 time,
                 site,
-            } => self.sync_release(sync_object, from, &time, site, out),
+            } => self.sync_release(sync_object, from, &time, (0, None), site, out),
+            Message::SyncReleaseAndWake {
+                sync_object,
+                time,
+                site,
+                wakes,
+                waits,
+            } => self.sync_release(sync_object, from, &time, (wakes, waits), site, out),
             Message::Collective(message) => self.collected(from, *message, out),
             Message::Objects(_) | Message::Part(_) | Message::After { .. } => {
                 let what = "a message about objects or memory to a node that has none";

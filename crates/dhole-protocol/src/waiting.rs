@@ -10,7 +10,7 @@ use dhole_sync::ThreadOf;
 
 use crate::collective_call::CollectiveWait;
 use crate::sync_id::{BarrierId, LockId};
-use crate::sync_object::{ConditionId, SyncObject};
+use crate::sync_object::{ConditionId, RwLockId, SyncObject};
 use crate::thread_id::ThreadId;
 
 /// What a node waits for, as an edge of the wait-for graph.
@@ -36,6 +36,8 @@ pub enum WaitingFor {
     Collective(CollectiveWait),
     /// What a thread of raw memory waits for.
     Thread(ThreadWait),
+    /// The condition of a read-write lock, which another node has to notify.
+    RwLockCondition(RwLockId),
 }
 
 /// What a thread of raw memory waits for, by numbers.
@@ -291,6 +293,9 @@ impl fmt::Display for Waiter {
                 write!(f, "{node} waits for {sync_object} at {site}")
             }
             WaitingFor::Condition(condition) => write!(f, "{node} waits on {condition} at {site}"),
+            WaitingFor::RwLockCondition(lock) => {
+                write!(f, "{node} waits on the condition of {lock} at {site}")
+            }
             WaitingFor::Operation(operation) => write!(f, "{node} waits for {operation} at {site}"),
             WaitingFor::Process(process) => write!(f, "{node} waits for {process}, at {site}"),
             WaitingFor::Collective(wait) => write!(f, "{node} waits in {wait} at {site}"),

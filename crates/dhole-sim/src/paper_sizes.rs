@@ -104,7 +104,7 @@ fn waiting_for(what: WaitingFor) -> u64 {
         WaitingFor::Begin(_) => 8,
         WaitingFor::Process(_) => 18,
         WaitingFor::Collective(_) => 9,
-        WaitingFor::Thread(_) => 8,
+        WaitingFor::Thread(_) | WaitingFor::RwLockCondition(_) => 8,
     }
 }
 
@@ -226,6 +226,15 @@ pub fn message_bytes(message: &Message) -> u64 {
             time,
             ..
         } => sync_object(*it) + SITE + vector(time),
+        Message::SyncReleaseAndWake {
+            sync_object: it,
+            time,
+            waits,
+            ..
+        } => {
+            const WAKES: u64 = 4;
+            sync_object(*it) + SITE + vector(time) + WAKES + waits.map_or(0, |_| WAIT)
+        }
         Message::Probe(it) => probe(it),
         // Bits of the barrier's number say whether the node is full and whether it has news.
         Message::BarrierArrive { news: it, .. } => BARRIER + SITE + news(it),

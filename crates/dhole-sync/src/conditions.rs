@@ -19,9 +19,9 @@ impl<C: PartialEq, W> Conditions<C, W> {
         self.0.push((condition, waiter));
     }
 
-    /// Wakes the thread that has waited longest on a condition, or all that do.
-    pub fn wake(&mut self, condition: C, all: bool) -> Vec<W> {
-        let most = if all { self.0.len() } else { 1 };
+    /// Wakes at most so many of the threads that wait on a condition: those that have waited
+    /// longest.
+    pub fn wake(&mut self, condition: C, most: usize) -> Vec<W> {
         let woken = self.0.extract_if(.., |(on, _)| *on == condition);
         woken.take(most).map(|(_, waiter)| waiter).collect()
     }
@@ -38,8 +38,8 @@ fn threads_wake_in_the_order_in_which_they_waited_on_a_condition() {
     for waiter in 0..6 {
         conditions.wait(waiter % 2, waiter);
     }
-    assert_eq!(conditions.wake(1, false), [1]);
-    assert_eq!(conditions.wake(0, true), [0, 2, 4]);
-    assert_eq!(conditions.wake(0, false), []);
+    assert_eq!(conditions.wake(1, 1), [1]);
+    assert_eq!(conditions.wake(0, usize::MAX), [0, 2, 4]);
+    assert_eq!(conditions.wake(0, 1), []);
     assert_eq!(conditions.waiters(), [(1, 3), (1, 5)]);
 }

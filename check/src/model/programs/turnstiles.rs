@@ -80,6 +80,23 @@ pub fn permits_that_overtake() -> Program {
     Program::new("permits that overtake", vec![zero, one]).objects(&[0])
 }
 
+/// Nodes wait under a read-write lock until another has written, and read it.
+pub fn await_what_is_written(nodes: usize, all: bool) -> Program {
+    let wake = if all { WakeAll(1) } else { WakeOne(1) };
+    let waits = excluded(1, &[SkipIfWritten(0, 1), Await(1), Read(0)]);
+    let mut nodes = vec![waits; nodes];
+    nodes[0] = excluded(1, &[Write(0), wake]);
+    Program::new("await what is written", nodes).objects(&[0])
+}
+
+/// A node that waits on the condition of a read-write lock keeps another lock, for which the node
+/// waits that would wake it.
+pub fn lock_kept_from_whoever_wakes() -> Program {
+    let zero = locked(0, &excluded(1, &[Await(1)]));
+    let one = excluded(1, &[Acquire(0), WakeOne(1)]);
+    Program::new("a lock kept from whoever wakes", vec![zero, one]).deadlocking()
+}
+
 /// Nodes wait under a lock until another has written, and read it.
 pub fn wait_until_written(nodes: usize, all: bool) -> Program {
     let notify = if all { NotifyAll(1) } else { NotifyOne(1) };

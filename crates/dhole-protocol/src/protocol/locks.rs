@@ -137,7 +137,7 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let waiting = self.waiting_on(condition, "notifying", site)?;
-        for to in waiting.wake(condition.number, all) {
+        for to in waiting.wake(condition.number, if all { usize::MAX } else { 1 }) {
             let message = Message::Notify { condition };
             out.push(Command::Send { to, message });
         }

@@ -5,8 +5,8 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use super::Protocol;
 use crate::command::Commands;
 use crate::error::ProtocolError;
-use crate::sync::sync_objects::{Pass, Request};
-use crate::{Message, SyncObject, WaitingFor, WriteNotices};
+use crate::sync::sync_objects::{Pass, Request, Wakes};
+use crate::{Message, RwLockId, SyncObject, WaitingFor, WriteNotices};
 
 impl Protocol {
     pub(super) fn enter(
@@ -43,19 +43,58 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.sync_objects.leave(sync_object, site)?;
+        let wakes = self.sync_objects.leave(sync_object, site)?;
         self.coherence.end_interval(out);
-        let (manager, time) = (
-            self.sync_objects.manager(sync_object),
-            self.coherence.intervals.time().clone(),
-        );
-        if manager == self.me {
-            return self.sync_release(sync_object, self.me, &time, site, out);
-        }
-        let message = Message::SyncRelease {
-            sync_object,
-            time,
+        self.gives_back(sync_object, (wakes, None), site, out)
+    }
+
+    /// The worker gives a read-write lock back, waits until it is notified, and acquires it again:
+    /// its place in the queue is its manager's to give.
+    pub(super) fn wait_on_rw_lock(
+        &mut self,
+        lock: RwLockId,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let sync_object = SyncObject::Write(lock);
+        let left = self.sync_objects.leave(sync_object, site);
+        let wakes = left.map_err(|_| ProtocolError::WithoutRwLock {
+            doing: "waiting on",
+            lock,
+            mode: " to write",
             site,
+        })?;
+        self.coherence.end_interval(out);
+        let wait = self.wait_for.begin(WaitingFor::RwLockCondition(lock), site);
+        self.sync_objects.enter(sync_object, site, wait);
+        self.gives_back(sync_object, (wakes, Some(wait)), site, out)
+    }
+
+    fn gives_back(
+        &mut self,
+        sync_object: SyncObject,
+        (wakes, waits): Wakes,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let manager = self.sync_objects.manager(sync_object);
+        let time = self.coherence.intervals.time().clone();
+        if manager == self.me {
+            return self.sync_release(sync_object, self.me, &time, (wakes, waits), site, out);
+        }
+        let message = match (wakes, waits) {
+            (0, None) => Message::SyncRelease {
+                sync_object,
+                time,
+                site,
+            },
+            _ => Message::SyncReleaseAndWake {
+                sync_object,
+                time,
+                site,
+                wakes,
+                waits,
+            },
         };
         self.say(manager, message, out);
         Ok(())
@@ -85,10 +124,13 @@ impl Protocol {
         sync_object: SyncObject,
         from: NodeId,
         time: &VectorTime,
+        wakes: Wakes,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let passes = self.sync_objects.released(sync_object, from, time, site)?;
+        let passes = self
+            .sync_objects
+            .released(sync_object, from, time, wakes, site)?;
         self.let_pass(passes, out);
         Ok(())
     }

@@ -9,7 +9,7 @@
 //! two where the node that passes has seen all releases or the manager's own is the last.
 
 use dhole_model::{CallSite, NodeId, SortedMap, VectorTime};
-use dhole_sync::{MOST_MANAGED, Mode, SWEEP_FROM, Turnstile};
+use dhole_sync::{Conditions, MOST_MANAGED, Mode, SWEEP_FROM, Turnstile};
 
 use crate::error::ProtocolError;
 use crate::{RwLockId, SemaphoreId, SyncObject};
@@ -23,9 +23,11 @@ pub(crate) struct SyncObjects {
     me: NodeId,
     nodes: usize,
     /// The read-write locks held here.
-    held: SortedMap<RwLockId, (SyncObject, CallSite)>,
+    held: SortedMap<RwLockId, Held>,
     entering: Option<Entering>,
     managed: SortedMap<SyncObject, Managed>,
+    /// As their manager: those that wait on the conditions of read-write locks.
+    conditions: Conditions<RwLockId, Request>,
     /// The releases of sync objects of which no record is left. A node that acquires one which is
     /// new here has to see them.
     swept: Releases,
@@ -56,6 +58,19 @@ fn mode(sync_object: SyncObject) -> Mode {
 fn bad(from: NodeId, what: &'static str) -> ProtocolError {
     ProtocolError::BadMessage { from, what }
 }
+
+/// A read-write lock that this node holds.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Held {
+    sync_object: SyncObject,
+    site: CallSite,
+    /// So many nodes that wait on its condition are woken when it is given back.
+    wakes: u32,
+}
+
+/// What comes with a release: how many nodes are woken that wait on the lock's condition, and which
+/// wait of the releasing node begins there.
+pub(crate) type Wakes = (u32, Option<u64>);
 
 /// What the worker waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -154,6 +169,7 @@ impl SyncObjects {
             held: SortedMap::new(),
             entering: None,
             managed: SortedMap::new(),
+            conditions: Conditions::default(),
             swept: Releases::default(),
             sweep_at: SWEEP_FROM,
             most: MOST_MANAGED,
@@ -239,10 +255,10 @@ impl SyncObjects {
         let held = sync_object.rw_lock().and_then(|lock| self.held.get(&lock));
         match held {
             None => Ok(()),
-            Some(&(_, held_since)) => Err(ProtocolError::AlreadyEntered {
+            Some(held) => Err(ProtocolError::AlreadyEntered {
                 sync_object,
                 site,
-                held_since,
+                held_since: held.site,
             }),
         }
     }
@@ -289,38 +305,66 @@ impl SyncObjects {
             return false;
         }
         if let Some(lock) = entering.sync_object.rw_lock() {
-            self.held
-                .insert(lock, (entering.sync_object, entering.site));
+            let held = Held {
+                sync_object: entering.sync_object,
+                site: entering.site,
+                wakes: 0,
+            };
+            self.held.insert(lock, held);
         }
         self.entering = None;
         true
     }
 
-    /// The worker gives back what it holds; a permit need not be one that it acquired.
-    pub fn leave(&mut self, sync_object: SyncObject, site: CallSite) -> Result<(), ProtocolError> {
+    /// The worker gives back what it holds; a permit need not be one that it acquired. How many
+    /// nodes that wait on the condition it wakes.
+    pub fn leave(&mut self, sync_object: SyncObject, site: CallSite) -> Result<u32, ProtocolError> {
         let Some(lock) = sync_object.rw_lock() else {
-            return match self.manager(sync_object) == self.me {
-                true => self.check_release(sync_object, self.me, site),
-                false => Ok(()),
-            };
-        };
-        match self.held.get(&lock) {
-            Some((held, _)) if *held == sync_object => {
-                self.held.remove(&lock);
-                Ok(())
+            if self.manager(sync_object) == self.me {
+                self.check_release(sync_object, self.me, site)?;
             }
-            _ => Err(ProtocolError::NotEntered { sync_object, site }),
-        }
+            return Ok(0);
+        };
+        let held = self.held.get(&lock);
+        let wakes = held.filter(|held| held.sync_object == sync_object);
+        let wakes = wakes.map(|held| held.wakes);
+        let wakes = wakes.ok_or(ProtocolError::NotEntered { sync_object, site })?;
+        self.held.remove(&lock);
+        Ok(wakes)
+    }
+
+    /// The worker wakes nodes that wait on the condition of a lock, when it gives the lock back:
+    /// they need the lock first.
+    pub fn notify(
+        &mut self,
+        lock: RwLockId,
+        all: bool,
+        site: CallSite,
+    ) -> Result<(), ProtocolError> {
+        let held = self.held.get_mut(&lock);
+        let held = held.ok_or(ProtocolError::WithoutRwLock {
+            doing: "notifying",
+            lock,
+            mode: "",
+            site,
+        })?;
+        held.wakes = if all {
+            u32::MAX
+        } else {
+            held.wakes.saturating_add(1)
+        };
+        Ok(())
     }
 
     /// The read-write locks that this node holds, and where they were acquired.
     pub fn held(&self) -> impl Iterator<Item = (SyncObject, CallSite)> {
-        self.held.values().copied()
+        let held = self.held.values();
+        held.map(|held| (held.sync_object, held.site))
     }
 
     /// The line where this node acquired a lock that it holds.
     pub fn held_since(&self, lock: RwLockId) -> Option<CallSite> {
-        self.held.get(&lock).map(|(_, since)| *since)
+        self.held.get(&lock).map(|held| held.site)
     }
 
     /// At the manager: whether a node is known to wait for those that hold the lock.
@@ -350,11 +394,38 @@ impl SyncObjects {
         sync_object: SyncObject,
         from: NodeId,
         time: &VectorTime,
+        (wakes, waits): Wakes,
         site: CallSite,
     ) -> Result<Vec<Pass>, ProtocolError> {
         self.check_release(sync_object, from, site)?;
+        let mut woken = Vec::new();
+        match sync_object {
+            _ if wakes == 0 && waits.is_none() => {}
+            SyncObject::Write(lock) => {
+                woken = self.conditions.wake(lock, wakes as usize);
+                if let Some(wait) = waits {
+                    let request = Request {
+                        sync_object,
+                        requester: from,
+                        wait,
+                        time: time.clone(),
+                    };
+                    self.conditions.wait(lock, request);
+                }
+            }
+            SyncObject::Read(lock) if waits.is_none() => {
+                woken = self.conditions.wake(lock, wakes as usize);
+            }
+            _ => {
+                let what = "a wait on the condition of a lock that it does not hold to write";
+                return Err(bad(from, what));
+            }
+        }
         let managed = self.managed(sync_object, from)?;
         managed.kept.gives(mode(sync_object), from);
+        woken
+            .into_iter()
+            .for_each(|request| managed.kept.wants(request));
         if let SyncObject::Write(_) = sync_object {
             managed.written.add(from, time);
         }
@@ -486,7 +557,7 @@ mod tests {
                 ask(&mut sync_objects, kind(number), NodeId(1), zero).unwrap();
                 if number > 0 {
                     sync_objects
-                        .released(kind(number), NodeId(1), &release, site)
+                        .released(kind(number), NodeId(1), &release, (0, None), site)
                         .unwrap();
                 }
             }

@@ -3,9 +3,10 @@
 //!
 //! A node that waits for a lock waits for the node that holds it. A node that waits for a
 //! read-write lock waits for every node that holds it, if its manager knows that the request is
-//! behind one of a writer. A node at a barrier waits for every node that has not arrived. A node in
-//! a collective waits for those of its neighbours in the tree that have not sent what it needs. Any
-//! node may end a wait for a permit, on a condition, for an operation or for a process.
+//! behind one of a writer. A node that waits on the condition of a read-write lock waits for the
+//! nodes that hold the lock. A node at a barrier waits for every node that has not arrived. A node
+//! in a collective waits for those of its neighbours in the tree that have not sent what it needs.
+//! Any node may end a wait for a permit, on a condition, for an operation or for a process.
 
 use dhole_model::{CallSite, NodeId};
 use dhole_sync::{Edges, ThreadOf};
@@ -50,6 +51,8 @@ impl WorkerEdges<'_> {
                 let lock = sync_object.rw_lock()?;
                 self.sync_objects.held_since(lock).map(Some)
             }
+            // Who is woken needs the lock first.
+            WaitingFor::RwLockCondition(lock) => self.sync_objects.held_since(lock).map(Some),
             WaitingFor::Barrier(barrier) => {
                 let waits_at = self.barrier.waits_at().map(|(at, _)| at);
                 let is_missing = waits_at != Some(barrier) && !self.barrier.has_passed(barrier);

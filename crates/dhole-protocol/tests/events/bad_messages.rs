@@ -284,7 +284,8 @@ fn time(message: &mut Message) -> Option<&mut VectorTime> {
         | Message::LockForward { time, .. }
         | Message::SyncRequest { time, .. }
         | Message::SyncForward { time, .. }
-        | Message::SyncRelease { time, .. } => Some(time),
+        | Message::SyncRelease { time, .. }
+        | Message::SyncReleaseAndWake { time, .. } => Some(time),
         Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => time(carrier),
         other => news(other).map(|news| &mut news.time),
     }
@@ -295,7 +296,8 @@ fn sync_object(message: &mut Message) -> Option<&mut SyncObject> {
         Message::SyncRequest { sync_object, .. }
         | Message::SyncForward { sync_object, .. }
         | Message::SyncGrant { sync_object, .. }
-        | Message::SyncRelease { sync_object, .. } => Some(sync_object),
+        | Message::SyncRelease { sync_object, .. }
+        | Message::SyncReleaseAndWake { sync_object, .. } => Some(sync_object),
         Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => sync_object(carrier),
         _ => None,
     }

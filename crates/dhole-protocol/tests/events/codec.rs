@@ -40,7 +40,7 @@ variants! {
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt Untold Told Deadlock Abort Gossiped
     Objects Collective After AskIds HandIdsOut
-    Coherence Part
+    Coherence Part SyncReleaseAndWake
 }
 
 variants! {

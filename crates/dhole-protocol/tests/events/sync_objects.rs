@@ -237,6 +237,101 @@ fn a_release_that_the_next_request_overtakes_is_waited_for() {
     }
 }
 
+fn wait_on(lock: u64) -> Event {
+    Event::WaitOnRwLock {
+        lock: RwLockId(lock),
+        site: site(5),
+    }
+}
+
+fn notify(lock: u64, all: bool) -> Event {
+    Event::NotifyRwLock {
+        lock: RwLockId(lock),
+        all,
+        site: site(6),
+    }
+}
+
+/// The nodes wait on the condition of lock 0, one after the other.
+fn all_wait(pack: &mut Pack, nodes: &[usize]) {
+    for node in nodes {
+        pack.run(*node, enter(write(0)));
+        assert!(passed(pack, *node));
+        pack.run(*node, wait_on(0));
+        assert!(!passed(pack, *node));
+    }
+}
+
+#[test]
+fn a_wait_on_a_condition_costs_its_release_and_a_notification_nothing() {
+    let mut pack = Pack::with_object(3);
+    pack.run(2, miss(OBJECT, 0));
+    pack.run(2, enter(write(0)));
+    assert!(passed(&mut pack, 2));
+    pack.messages();
+    pack.run(2, wait_on(0));
+    assert_eq!(pack.messages(), 1);
+    assert!(pack.run(0, enter(write(0))).contains(&Command::Done));
+    pack.write(0, OBJECT);
+    pack.run(0, notify(0, false));
+    assert_eq!(pack.messages(), 0);
+    assert!(!passed(&mut pack, 2), "the notifier holds the lock");
+    pack.run(0, leave(write(0)));
+    let invalidate = Command::Objects(RegionCommand::Invalidate(OBJECT));
+    assert!(pack.done[2].contains(&invalidate), "it was written");
+    assert!(passed(&mut pack, 2));
+    assert_eq!(pack.messages(), 1, "the grant");
+    pack.run(2, leave(write(0)));
+}
+
+#[test]
+fn a_release_wakes_as_many_as_were_notified_and_each_gets_the_lock_in_turn() {
+    let mut pack = Pack::new(4);
+    all_wait(&mut pack, &[2, 3, 1]);
+    // A reader may notify too. A wait that was not notified goes on.
+    pack.run(0, enter(read(0)));
+    pack.run(0, notify(0, false));
+    pack.run(0, leave(read(0)));
+    assert!(passed(&mut pack, 2) && !passed(&mut pack, 3));
+    pack.run(2, notify(0, true));
+    // Who notifies and then waits is not woken by that.
+    pack.run(2, wait_on(0));
+    for node in [3, 1] {
+        assert!(passed(&mut pack, node));
+        pack.run(node, leave(write(0)));
+    }
+    assert!(!passed(&mut pack, 2));
+}
+
+#[test]
+fn who_does_not_hold_a_lock_neither_waits_nor_notifies() {
+    let mut pack = Pack::new(2);
+    let text = pack.refuse(0, notify(1, true)).to_string();
+    let wanted = "notifying the condition of read-write lock 1 at program.rs:6:5: this node does \
+                  not hold the lock";
+    assert_eq!(text, wanted);
+    pack.run(0, enter(read(1)));
+    let text = pack.refuse(0, wait_on(1)).to_string();
+    let wanted = "waiting on the condition of read-write lock 1 at program.rs:5:5: this node does \
+                  not hold the lock to write";
+    assert_eq!(text, wanted);
+    pack.run(1, enter(read(0)));
+    let release = |sync_object, waits| Message::SyncReleaseAndWake {
+        sync_object,
+        time: VectorTime::zero(2),
+        site: site(9),
+        wakes: 1,
+        waits,
+    };
+    for message in [
+        release(read(0), Some(1)),
+        release(write(0), None),
+        release(permit(0, 1), None),
+    ] {
+        pack.refuse(0, from(1, message));
+    }
+}
+
 #[test]
 fn messages_that_make_no_sense_change_nothing() {
     let mut pack = Pack::new(3);

@@ -226,7 +226,10 @@ impl ThreadSync {
         all: bool,
         out: &mut impl PartEffects<Self>,
     ) {
-        for thread in self.conditions.wake(condition, all) {
+        for thread in self
+            .conditions
+            .wake(condition, if all { usize::MAX } else { 1 })
+        {
             self.send(thread.node(), ThreadMessage::Signalled { thread }, out);
         }
     }

@@ -56,7 +56,21 @@ pub fn moments() -> Vec<Moment> {
     moments.extend(collectives());
     moments.extend(ids());
     moments.extend(members());
+    moments.extend(notified());
     moments
+}
+
+/// A node waits on the condition of a read-write lock, and another one wakes it.
+fn notified() -> Vec<Moment> {
+    let mut of = Run::new(Pack::with_object(3));
+    let (lock, all, site) = (RwLockId(0), true, site(8));
+    let write = SyncObject::Write(lock);
+    of.run(2, enter(write));
+    of.run(2, Event::WaitOnRwLock { lock, site });
+    of.run(1, enter(write));
+    of.run(1, Event::NotifyRwLock { lock, all, site });
+    of.run(1, leave(write));
+    of.moments
 }
 
 /// An object under a protocol that the program brings, which moves, and of which notices tell.
