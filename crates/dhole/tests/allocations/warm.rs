@@ -106,7 +106,8 @@ fn warm_misses_of_elements(learn: bool, misses: u64) {
                 let misses = measure(|| seen = sum()).count_total;
                 let hits = measure(|| assert_eq!(seen, sum())).count_total;
                 assert_eq!(seen, 28 * (step + 1));
-                if step > 0 {
+                // The lists of questions and replies grow in the first two.
+                if step > 1 {
                     missing += misses;
                     hitting += hits;
                 }
