@@ -17,6 +17,9 @@ pub trait Number: Copy + Default + 'static {
     /// The bytes of these numbers, if they lie in memory as they travel.
     fn bytes_of(numbers: &[Self]) -> Option<&[u8]>;
 
+    /// The same bytes, to be written.
+    fn bytes_of_mut(numbers: &mut [Self]) -> Option<&mut [u8]>;
+
     /// Appends the bytes of a number.
     fn append(self, to: &mut Vec<u8>);
 
@@ -32,6 +35,12 @@ macro_rules! numbers {
             #[inline]
             fn bytes_of(numbers: &[Self]) -> Option<&[u8]> {
                 cfg!(target_endian = "little").then(|| zerocopy::IntoBytes::as_bytes(numbers))
+            }
+
+            #[inline]
+            fn bytes_of_mut(numbers: &mut [Self]) -> Option<&mut [u8]> {
+                let bytes = zerocopy::IntoBytes::as_mut_bytes(numbers);
+                cfg!(target_endian = "little").then_some(bytes)
             }
 
             #[inline]
@@ -67,8 +76,10 @@ impl<S: Deref<Target = [N]>, N: Number> Serialize for Numbers<S> {
 
 impl<'de, N: Number> Deserialize<'de> for Numbers<Vec<N>> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let numbers = NumberBytes::<N>::deserialize(from)?;
-        Ok(Numbers(numbers.iter().collect()))
+        let received = NumberBytes::<N>::deserialize(from)?;
+        let mut numbers = vec![N::default(); received.len()];
+        received.put(&mut numbers);
+        Ok(Numbers(numbers))
     }
 }
 
@@ -85,14 +96,15 @@ impl<N: Number> NumberBytes<'_, N> {
         self.bytes.len() / N::BYTES
     }
 
-    fn iter(&self) -> impl Iterator<Item = N> {
-        self.bytes.chunks_exact(N::BYTES).map(N::of_bytes)
-    }
-
-    /// Copies the numbers into the caller's borrow.
+    /// Copies the numbers into the caller's borrow, in one piece where they lie as they travel.
     pub fn put(self, to: &mut [N]) {
-        for (to, number) in to.iter_mut().zip(self.iter()) {
-            *to = number;
+        let count = to.len().min(self.len());
+        let (to, from) = (&mut to[..count], &self.bytes[..count * N::BYTES]);
+        if let Some(bytes) = N::bytes_of_mut(to) {
+            return bytes.copy_from_slice(from);
+        }
+        for (to, number) in to.iter_mut().zip(from.chunks_exact(N::BYTES)) {
+            *to = N::of_bytes(number);
         }
     }
 }
