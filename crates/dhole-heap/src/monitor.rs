@@ -51,10 +51,10 @@
 //!   for dirty, or the worker makes a call.
 //! - *Bytes of absent objects.* No reference to them lives: handles are made null in exclusive
 //!   calls alone, when none does. So they may be written under the lock in any call.
-//! - *New objects* ([`Nursery`](crate::nursery)). The worker stores value and handles of what was
-//!   set aside for it while it computes, with its token borrowed mutably; no reference to it lives,
-//!   and no other thread touches its bytes before the heap has heard of it, in the worker's next
-//!   call. What is set aside changes in calls, under the lock.
+//! - *New objects*. The worker stores value and handles of what was set aside for it (in the
+//!   nursery) while it computes, with its token borrowed mutably; no reference to it lives, and no
+//!   other thread touches its bytes before the heap has heard of it, in the worker's next call.
+//!   What is set aside changes in calls, under the lock.
 //! - `&T`s may go to scoped threads, which end before the borrow does, and so before any
 //!   exclusive call of the worker. Nor does any thread that reads through
 //!   [`Readers`](crate::Readers): it borrows the token mutably, so the worker computes.
