@@ -85,8 +85,14 @@ impl HeapMut<'_> {
         let bytes = (size_of::<T>() as u64).max(1);
         let most = (MOST_BYTES / bytes).clamp(1, CHUNK) as usize;
         let had = batch.end.max(1);
-        let is_taken = |slot| self.heap.chunks[batch.chunk].is_taken(slot);
-        if batch.end == 0 || batch.end == CHUNK as usize || is_taken(batch.end) {
+        // The record goes with its chunk, whose ids a neighbour may say are all freed.
+        let goes_on = |slot| {
+            let at = self.heap.place(batch.first);
+            at.is_some_and(|at| {
+                at.chunk == batch.chunk && !self.heap.chunks[at.chunk].is_taken(slot)
+            })
+        };
+        if batch.end == 0 || batch.end == CHUNK as usize || !goes_on(batch.end) {
             let Ok((number, chunk)) = self.heap.new_chunk::<T>(self.coherence, site) else {
                 return;
             };

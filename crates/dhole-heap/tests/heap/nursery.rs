@@ -172,3 +172,27 @@ fn an_id_that_was_named_before_its_time_is_not_set_aside() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_chunk_whose_ids_are_all_said_to_be_freed_gives_no_more_objects() {
+    let node = node();
+    node.lend(|mut token| {
+        set_aside::<u64>(&node, &mut token);
+        let born = bear(&mut token, 1_u64);
+        let first = born[0].oid();
+        let range = OidRange { first, count: 64 };
+        node.exclusive_call(&mut token, |call| {
+            let mut heap = call.split().0;
+            heap.hear_of_born(|_, _| ());
+            heap.free(range).unwrap();
+            // The record is another chunk's now.
+            heap.alloc([7_u8; 3]).unwrap();
+        });
+        set_aside::<u64>(&node, &mut token);
+        let r = token.bear(LAZY, here(), 2_u64).unwrap();
+        assert!(!range.contains(r.oid()));
+        heard(&node, &mut token);
+        assert_eq!(*token.get(r).unwrap(), 2);
+    })
+    .unwrap();
+}
