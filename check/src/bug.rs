@@ -5,7 +5,7 @@ use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{Bytes, ObjectsMessage, Ordered};
 use dhole_protocol::{
     BarrierRound, Command, Fetch, FetchReply, Flush, Message, RegionCommand, RegionKind,
-    RegionMessage, Reply, Sent, SentDiff, SyncObject, Unit, WriteNotices,
+    RegionMessage, Reply, Sent, SentDiff, SyncObject, Unit, Way, WriteNotices,
 };
 
 /// The effect of a bug on a message.
@@ -168,7 +168,7 @@ pub enum Bug {
     TakeOldRound,
     /// A value of a collective carries no write notices.
     HideFromCollective,
-    /// A node that sends its value up the tree is answered at once.
+    /// A node that sends its value up the tree, or across, is answered at once.
     AnswerCollective,
     /// A value of a collective is lost.
     LoseCollective,
@@ -489,9 +489,11 @@ impl Bug {
             (Bug::HideFromCollective, Message::Collective(message)) => {
                 message.news = *no_news(message.news.time.nodes());
             }
-            (Bug::AnswerCollective, Message::Collective(message)) if message.up => {
+            (Bug::AnswerCollective, Message::Collective(message)) if message.way != Way::Down => {
                 let mut answer = message.clone();
-                answer.up = false;
+                if answer.way == Way::Up {
+                    answer.way = Way::Down;
+                }
                 answer.news = *no_news(message.news.time.nodes());
                 fate.more = Some((*to, from, Message::Collective(answer)));
             }

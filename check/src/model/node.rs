@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dhole_model::{CallSite, NodeId, Oid, OidRange, Version};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
-    Along, BarrierId, Behind, Command, Commands, DiffId, Event, Follow, Freed, Message, Protocol,
-    ProtocolError, RegionCommand, Sent, SentList, Unit, WorkerIs,
+    Along, BarrierId, Behind, CollectiveKind, Command, Commands, DiffId, Event, Follow, Freed,
+    Message, Protocol, ProtocolError, RegionCommand, Sent, SentList, Unit, WorkerIs,
 };
 
 use crate::model::calls::Calls;
@@ -36,8 +36,8 @@ pub enum Wait {
     Permit(u8),
     /// A barrier.
     Barrier(BarrierId),
-    /// Values of the collective of this number.
-    Collective(u64),
+    /// Values of the collective of this number and kind.
+    Collective(u64, CollectiveKind),
     /// An operation of a counter, or a change of where it is kept.
     Operation,
     /// The write notices of operations, with the other sides of races.
@@ -544,9 +544,11 @@ impl Node {
             _ => Phase::Call(presence, None),
         };
         match wait {
-            Wait::Object | Wait::Flush | Wait::Operation | Wait::Learning | Wait::Collective(_) => {
-                Ok(())
-            }
+            Wait::Object
+            | Wait::Flush
+            | Wait::Operation
+            | Wait::Learning
+            | Wait::Collective(..) => Ok(()),
             Wait::Lock(lock) => around.history.acquired(self.me, lock),
             Wait::Condition(lock) => {
                 around.history.turnstiles.woken &= !(1 << self.me);

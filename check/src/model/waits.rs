@@ -40,7 +40,9 @@ impl<'a> Waits<'a> {
                 let writer_waits = self.nodes.iter().any(writes);
                 self.history.turnstiles.in_the_way(wait, writer_waits)
             }
-            Some(Wait::Collective(number)) => collecting::needed_by(self.nodes, node, number),
+            Some(Wait::Collective(number, kind)) => {
+                collecting::needed_by(self.nodes, node, (number, kind))
+            }
             Some(Wait::Barrier(barrier)) => {
                 let missing = |other: &usize| !self.has_reached(*other, barrier);
                 (0..self.nodes.len()).filter(missing).collect()

@@ -117,7 +117,7 @@ impl Node {
             }
             Some(Op::Collect(kind)) => {
                 let enter = CollectiveEvent::Enter { kind, of: 0, site };
-                let wait = Some(Wait::Collective(self.passed));
+                let wait = Some(Wait::Collective(self.passed, kind));
                 ((Exclusive, wait), Some(Event::Collective(enter)))
             }
             Some(Op::Free(object)) => {
@@ -202,7 +202,7 @@ impl Node {
         if let Some(Wait::Barrier(barrier)) = call.1 {
             around.history.arrived(self.me, number(barrier));
         }
-        if let Some(Wait::Collective(number)) = call.1 {
+        if let Some(Wait::Collective(number, _)) = call.1 {
             around.history.enters(self.me, number);
         }
         self.call(event, around)?;

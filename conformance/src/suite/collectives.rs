@@ -1,7 +1,7 @@
 //! Collectives: values to which all nodes contribute.
 
 use dhole::{CollectiveError, MOST_COLLECTIVE_BYTES, SyncError};
-use dhole::{Counters, Error, Lock, MessageKind, Ref};
+use dhole::{Counters, Error, Lock, MessageKind, NodeId, Ref};
 
 use super::{assert_says, fail, keeps_pages, succeed};
 use crate::Platform;
@@ -69,6 +69,72 @@ pub fn gathered_values_come_in_the_order_of_their_nodes(on: &dyn Platform) {
     }
 }
 
+/// Of numbers of any sizes, by an operation that is not commutative.
+pub fn values_up_to_each_node_are_combined_in_their_order(on: &dyn Platform) {
+    for nodes in [1, 2, 3, 5, 8, 13] {
+        succeed(on, nodes, |w| {
+            let me = w.node().index();
+            let own = |node: usize| format!("{}", 10_u64.pow(node as u32 % 5));
+            let up_to = |end: usize| (0..end).map(own).collect::<Vec<_>>().join(",");
+            let join = |one: String, next: String| format!("{one},{next}");
+            assert_eq!(w.scan(own(me), join)?, up_to(me + 1));
+            let before = w.exclusive_scan(own(me), join)?;
+            assert_eq!(before, (me > 0).then(|| up_to(me)));
+            // The end of each node's part is where the next begins.
+            let begins = w.exclusive_scan(me * me, |one, next| one + next)?;
+            let ends = w.scan(me * me, |one, next| one + next)?;
+            assert_eq!(begins.unwrap_or(0) + me * me, ends);
+            Ok(())
+        });
+    }
+}
+
+/// Of any sizes; what the others pass is dropped.
+pub fn scattered_values_come_from_any_node_to_each_its_own(on: &dyn Platform) {
+    for nodes in [1, 2, 3, 5, 8, 13] {
+        succeed(on, nodes, |w| {
+            let (me, nodes) = (w.node().index(), w.nodes());
+            let part = |from: usize, to: usize| vec![from as u32; to];
+            for from in 0..nodes {
+                let parts = match me == from {
+                    true => (0..nodes).map(|to| part(from, to)).collect(),
+                    false => vec![vec![77]; me % 2],
+                };
+                let mine = w.scatter(NodeId::at(from), parts)?;
+                assert_eq!(mine, part(from, me));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Again and again, of any sizes, with references among them.
+pub fn what_each_node_has_for_each_other_comes_there(on: &dyn Platform) {
+    for nodes in [1, 2, 3, 5, 8] {
+        let run = succeed(on, nodes, |w| {
+            let (me, nodes) = (w.node().index(), w.nodes());
+            for round in 0..4 {
+                let cell: Ref<usize> = w.alloc(100 * round + me);
+                let value = |from: usize, to: usize| vec![from * 10 + to; (from + to) % 3];
+                let sends = (0..nodes).map(|to| (cell, value(me, to))).collect();
+                let got: Vec<(Ref<usize>, Vec<usize>)> = w.all_to_all(sends)?;
+                assert_eq!(got.len(), nodes);
+                for (from, (cell, values)) in got.into_iter().enumerate() {
+                    assert_eq!(cell.read(w), 100 * round + from);
+                    assert_eq!(values, value(from, me));
+                }
+                w.reduce((), |(), ()| ())?;
+            }
+            Ok(())
+        });
+        let mut total = Counters::default();
+        run.counters.iter().for_each(|node| total.add(node));
+        let others = nodes as u64 - 1;
+        let each_round = nodes as u64 * others + others;
+        assert_eq!(total.sent(MessageKind::Collective), 4 * each_round);
+    }
+}
+
 /// Writes before a collective are visible after it: to node 0 if values go up, to all nodes if they
 /// go down, and those of all nodes to all if they go both ways.
 pub fn what_was_written_before_a_collective_is_read_after_it(on: &dyn Platform) {
@@ -95,6 +161,15 @@ pub fn what_was_written_before_a_collective_is_read_after_it(on: &dyn Platform) 
                 let told = w.broadcast(mine)?;
                 assert_eq!(told.read(w), round + 1_100, "on {me}");
                 w.all_gather(me)?;
+                *mine.get_mut(w) = round + 2_000;
+                let all = w.all_to_all(vec![mine; w.nodes()])?;
+                assert!(all.iter().all(|cell| cell.read(w) == round + 2_000));
+                w.scan((), |(), ()| ())?;
+                let from = NodeId::at(w.nodes() - 1);
+                *mine.get_mut(w) = round + 3_000;
+                let told = w.scatter(from, vec![mine; w.nodes()])?;
+                assert_eq!(told.read(w), round + 3_000, "on {me}");
+                w.barrier()?;
             }
             Ok(())
         });
@@ -137,15 +212,18 @@ pub fn collectives_take_one_message_for_each_other_node_and_way(on: &dyn Platfor
             w.broadcast(1)?;
             w.reduce(1, |one, next| one + next)?;
             w.gather(1)?;
+            w.scatter(NodeId(0), vec![1; w.nodes()])?;
             Ok(())
         });
-        assert_eq!(all_of(&one_way.counters), 3 * others, "{nodes} nodes");
+        assert_eq!(all_of(&one_way.counters), 4 * others, "{nodes} nodes");
         let both_ways = succeed(on, nodes, |w| {
             w.all_reduce(1, |one, next| one + next)?;
             w.all_gather(1)?;
+            w.scan(1, |one, next| one + next)?;
+            w.exclusive_scan(1, |one, next| one + next)?;
             Ok(())
         });
-        assert_eq!(all_of(&both_ways.counters), 4 * others, "{nodes} nodes");
+        assert_eq!(all_of(&both_ways.counters), 8 * others, "{nodes} nodes");
         for kind in 0..3 {
             let in_a_row = succeed(on, nodes, |w| {
                 for round in 0..27 {
@@ -170,6 +248,10 @@ pub fn different_collectives_are_an_error_that_names_both_calls(on: &dyn Platfor
     let gather: Body = |w| Ok(w.gather(1).map(drop)?);
     let other_type: Body = |w| Ok(w.gather(1_u64).map(drop)?);
     let all_reduce: Body = |w| Ok(w.all_reduce(1, i32::max).map(drop)?);
+    let scan: Body = |w| Ok(w.scan(1, i32::max).map(drop)?);
+    let scatter: Body = |w| Ok(w.scatter(NodeId(0), vec![1; w.nodes()]).map(drop)?);
+    let from_1: Body = |w| Ok(w.scatter(NodeId(1), vec![1; w.nodes()]).map(drop)?);
+    let all_to_all: Body = |w| Ok(w.all_to_all(vec![1; w.nodes()]).map(drop)?);
     let barrier: Body = |w| Ok(w.barrier()?);
     let once: Body = |w| w.once(|_| Ok(1)).map(drop);
     let nothing: Body = |_| Ok(());
@@ -179,13 +261,17 @@ pub fn different_collectives_are_an_error_that_names_both_calls(on: &dyn Platfor
         ("gather", gather),
         ("gather", other_type),
         ("all_reduce", all_reduce),
+        ("scan", scan),
+        ("scatter from node 0", scatter),
+        ("scatter from node 1", from_1),
+        ("all_to_all", all_to_all),
         ("barrier", barrier),
         ("once", once),
         ("", nothing),
     ];
     for (one, (name, of_one)) in all.iter().enumerate() {
         for (other, (other_name, of_others)) in all.iter().enumerate() {
-            let of_collectives = one < 5 || other < 5;
+            let of_collectives = one < 9 || other < 9;
             // Half of all pairs, for each of them takes a run.
             if (one + other) % 2 == 0 || !of_collectives {
                 continue;
@@ -253,6 +339,45 @@ pub fn a_collective_that_cannot_be_is_an_error_that_says_why(on: &dyn Platform) 
         Ok(())
     });
     assert_says(&error, &["all_reduce on node 0", &most, THIS_FILE]);
+    let error = fail(on, 2, |w| {
+        w.scatter(NodeId(2), vec![1, 2]).map(drop)?;
+        Ok(())
+    });
+    assert_says(
+        &error,
+        &[
+            "scatter on node",
+            THIS_FILE,
+            "there is no node 2: the run has 2 nodes",
+        ],
+    );
+    let error = fail(on, 2, |w| {
+        let parts = if w.node().index() == 1 { 3 } else { 0 };
+        w.scatter(NodeId(1), vec![1; parts]).map(drop)?;
+        Ok(())
+    });
+    assert_says(
+        &error,
+        &[
+            "scatter from node 1 on node 1",
+            THIS_FILE,
+            "3 values for 2 nodes",
+        ],
+    );
+    let error = fail(on, 3, |w| {
+        w.all_to_all(vec![(); w.node().index()]).map(drop)?;
+        Ok(())
+    });
+    assert_says(
+        &error,
+        &["all_to_all on node", THIS_FILE, "values for 3 nodes"],
+    );
+    let error = fail(on, 2, |w| {
+        let long = "x".repeat(MOST_COLLECTIVE_BYTES);
+        w.scatter(NodeId(0), vec![long; 2]).map(drop)?;
+        Ok(())
+    });
+    assert_says(&error, &["scatter from node 0 on node 0", &most, THIS_FILE]);
     let error = fail(on, 3, |w| {
         assert!(w.node().index() != 2, "so it is");
         w.all_gather(1).map(drop)?;

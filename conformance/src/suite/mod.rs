@@ -185,6 +185,9 @@ macro_rules! suite {
                 a_broadcast_gives_node_0s_value_to_every_node
                 values_are_reduced_in_the_order_of_their_nodes
                 gathered_values_come_in_the_order_of_their_nodes
+                values_up_to_each_node_are_combined_in_their_order
+                scattered_values_come_from_any_node_to_each_its_own
+                what_each_node_has_for_each_other_comes_there
                 what_was_written_before_a_collective_is_read_after_it
                 references_in_values_are_known_where_they_arrive
                 collectives_take_one_message_for_each_other_node_and_way

@@ -4,10 +4,13 @@ use conformance::Bug;
 use conformance::model::{Fault, Sight, programs::*};
 use dhole::Coherence::{Home, Lazy, Update};
 use dhole::CollectiveKind::{self, *};
+use dhole::NodeId;
 
 use crate::{caught, sound};
 
 const ALL: [CollectiveKind; 3] = [Broadcast, Reduce, AllReduce];
+/// A tree whose root is not node 0.
+const FROM_1: CollectiveKind = Scatter { from: NodeId(1) };
 
 #[test]
 fn what_was_written_before_a_collective_is_seen_by_who_is_told() {
@@ -19,8 +22,14 @@ fn what_was_written_before_a_collective_is_seen_by_who_is_told() {
     for kind in ALL {
         sound(written_before(kind, 3), &[Sight::Collective]);
     }
-    for kind in [Gather, AllGather] {
+    for kind in [Gather, AllGather, Scan, FROM_1] {
         sound(written_before(kind, 2), &[Sight::Collective]);
+    }
+    for kind in [FROM_1, AllToAll] {
+        sound(written_before(kind, 3), &[Sight::Collective]);
+    }
+    for coherence in [Lazy, Update, Home] {
+        sound(written_before(AllToAll, 2).under(coherence), &[]);
     }
 }
 
@@ -37,7 +46,9 @@ fn what_is_written_again_and_again_is_told_each_time() {
 #[test]
 fn nobody_runs_further_ahead_than_the_limit() {
     sound(running_ahead(AllReduce, 2, 11), &[]);
-    for kind in [Broadcast, Reduce] {
+    sound(running_ahead(AllToAll, 2, 11), &[]);
+    sound(running_ahead(AllToAll, 3, 2), &[Sight::Early]);
+    for kind in [Broadcast, Reduce, FROM_1] {
         sound(running_ahead(kind, 2, 11), &[Sight::Early]);
         sound(running_ahead(kind, 3, 2), &[Sight::Early]);
         sound(running_ahead(kind, 4, 1), &[]);
@@ -54,7 +65,7 @@ fn barriers_with_nothing_to_tell_and_collectives_keep_their_order() {
 
 #[test]
 fn waits_in_collectives_that_seem_long_are_no_deadlock() {
-    for kind in ALL {
+    for kind in ALL.into_iter().chain([FROM_1, AllToAll]) {
         sound(running_ahead(kind, 2, 2).impatient(2), &[Sight::Probe]);
         sound(running_ahead(kind, 3, 1).impatient(1), &[Sight::Probe]);
     }
@@ -65,7 +76,7 @@ fn waits_in_collectives_that_seem_long_are_no_deadlock() {
 #[test]
 fn a_deadlock_in_collectives_is_told() {
     for impatience in 0..=1 {
-        for kind in [Reduce, AllReduce] {
+        for kind in [Reduce, AllReduce, AllToAll] {
             for nodes in [2, 3] {
                 let program = lock_kept_from_collective(kind, nodes).impatient(impatience);
                 sound(program, &[Sight::Deadlock]);
@@ -82,7 +93,7 @@ fn a_deadlock_in_collectives_is_told() {
 
 #[test]
 fn a_collective_that_hides_what_was_written_makes_a_stale_read() {
-    for kind in ALL {
+    for kind in ALL.into_iter().chain([FROM_1, AllToAll]) {
         let program = told_first(kind);
         caught(Bug::HideFromCollective, program, Fault::StaleRead);
     }
@@ -91,12 +102,14 @@ fn a_collective_that_hides_what_was_written_makes_a_stale_read() {
 #[test]
 fn who_is_answered_by_nobody_leaves_the_collective_early() {
     let fault = Fault::LeftBarrierEarly;
-    caught(Bug::AnswerCollective, running_ahead(AllReduce, 3, 1), fault);
+    for kind in [AllReduce, AllToAll] {
+        caught(Bug::AnswerCollective, running_ahead(kind, 3, 1), fault);
+    }
 }
 
 #[test]
 fn a_lost_value_leaves_its_receiver_waiting() {
-    for kind in ALL {
+    for kind in ALL.into_iter().chain([FROM_1, AllToAll]) {
         caught(Bug::LoseCollective, running_ahead(kind, 2, 1), Fault::Stuck);
     }
 }

@@ -1,13 +1,15 @@
-//! Collectives: values that every node has a part in, and which travel along a tree.
+//! Collectives: values that every node has a part in, and which travel along a tree, or from each
+//! node to each other.
 
 use std::fmt::Display;
 
 use dhole_model::{CallSite, NodeId};
-use dhole_protocol::{AbortReason, CollectiveEvent, CollectiveKind, Event, Legs, children, parent};
+use dhole_protocol::{AbortReason, CollectiveEvent, CollectiveKind, Event, Legs, Tree, Way};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::collective_error::CollectiveError;
+use crate::collective_values::Part;
 use crate::ended::Ended;
 use crate::fingerprint::fingerprint;
 use crate::node::State;
@@ -63,7 +65,7 @@ impl Worker<'_> {
         }
         let legs = self.enter_collective(&call)?;
         self.send_up(&call, legs, &[])?;
-        let came = self.send_down(&call, legs, bytes)?;
+        let came = self.share(&call, legs, bytes)?;
         match call.is_root() {
             true => Ok(value),
             false => self.come(&call, &came),
@@ -97,7 +99,7 @@ impl Worker<'_> {
             self.midway(call.encode(&combined, &mut bytes))?;
         }
         self.send_up(&call, legs, &bytes)?;
-        self.send_down(&call, legs, Vec::new())?;
+        self.share(&call, legs, Vec::new())?;
         Ok(call.is_root().then_some(combined))
     }
 
@@ -124,7 +126,7 @@ impl Worker<'_> {
             self.midway(call.encode(&combined, &mut bytes))?;
         }
         self.send_up(&call, legs, &bytes)?;
-        let came = self.send_down(&call, legs, bytes)?;
+        let came = self.share(&call, legs, bytes)?;
         match call.is_root() {
             true => Ok(combined),
             false => self.come(&call, &came),
@@ -144,7 +146,7 @@ impl Worker<'_> {
     {
         let call = self.collective::<T>(CollectiveKind::Gather, CallSite::caller());
         let (legs, bytes) = self.gather_bytes(&call, &value)?;
-        self.send_down(&call, legs, Vec::new())?;
+        self.share(&call, legs, Vec::new())?;
         match call.is_root() {
             true => self.values(&call, &bytes).map(Some),
             false => Ok(None),
@@ -163,8 +165,143 @@ impl Worker<'_> {
     {
         let call = self.collective::<T>(CollectiveKind::AllGather, CallSite::caller());
         let (legs, bytes) = self.gather_bytes(&call, &value)?;
-        let all = self.send_down(&call, legs, bytes)?;
+        let all = self.share(&call, legs, bytes)?;
         self.values(&call, &all)
+    }
+
+    /// Combines the values of nodes by `op`: each node gets those of the nodes up to itself, in the
+    /// order of their numbers. (MPI's `MPI_Scan`.) It is a barrier too: what any node wrote before
+    /// is visible to every node after it. 2(n-1) messages: to node 0 along a tree, and back.
+    ///
+    /// As for [`reduce`](Worker::reduce), `op` must be associative and need not be commutative, and
+    /// sums of floating-point numbers are the same in every run with as many nodes.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast).
+    #[track_caller]
+    pub fn scan<T>(&mut self, value: T, mut op: impl FnMut(T, T) -> T) -> Result<T, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::Scan, CallSite::caller());
+        match self.before(&call, &value, &mut op)? {
+            Some(before) => Ok(op(before, value)),
+            None => Ok(value),
+        }
+    }
+
+    /// As [`scan`](Worker::scan), but each node gets the values of the nodes before itself, and
+    /// node 0 none. (MPI's `MPI_Exscan`.) Of the lengths of all nodes' parts it is where a node's
+    /// own part begins.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast).
+    #[track_caller]
+    pub fn exclusive_scan<T>(
+        &mut self,
+        value: T,
+        mut op: impl FnMut(T, T) -> T,
+    ) -> Result<Option<T>, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::ExclusiveScan, CallSite::caller());
+        self.before(&call, &value, &mut op)
+    }
+
+    /// Gives each node one of the values that node `from` passes, which has one for each node, in
+    /// the order of their numbers. What other nodes pass is dropped. What `from` wrote before is
+    /// visible to every node after it. n-1 messages, along a tree whose root is `from`; that node
+    /// does not wait for the others.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast), where the limit holds for what goes to all nodes below
+    /// one together; if there is no node `from`; or if it passes more or fewer values than there
+    /// are nodes.
+    #[track_caller]
+    pub fn scatter<T>(&mut self, from: NodeId, mut parts: Vec<T>) -> Result<T, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::Scatter { from }, CallSite::caller());
+        if from.index() >= call.nodes {
+            let (node, nodes, site) = (call.node, call.nodes, call.site);
+            return Err(CollectiveError::NoSuchNode {
+                from,
+                node,
+                nodes,
+                site,
+            });
+        }
+        let mut bytes = Vec::new();
+        if call.is_root() {
+            call.check_parts(parts.len())?;
+            parts.rotate_left(from.index());
+            for part in &parts {
+                call.encode_with_length(part, &mut bytes)?;
+            }
+            for (_, row) in call.rows(&bytes)?.1 {
+                call.check_length(row.len())?;
+            }
+        }
+        let legs = self.enter_collective(&call)?;
+        self.send_up(&call, legs, &[])?;
+        if !call.is_root() {
+            bytes = self.take_from_parent(&call, legs);
+        }
+        let (mine, rows) = self.midway(call.rows(&bytes))?;
+        self.send_down(&call, legs, &bytes, &rows)?;
+        match call.is_root() {
+            true => Ok(parts.swap_remove(0)),
+            false => self.midway(call.decode(call.above(), mine)),
+        }
+    }
+
+    /// Each node passes a value for each node, in the order of their numbers, and gets what each
+    /// node has passed for it, in the same order. (MPI's `MPI_Alltoallv`: the values can be of any
+    /// lengths.) It is a barrier too: what any node wrote before is visible to every node after it.
+    /// n(n-1) messages, from each node to each other.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast), where the limit holds for each value; or if `per_node`
+    /// has more or fewer values than there are nodes.
+    #[track_caller]
+    pub fn all_to_all<T>(&mut self, per_node: Vec<T>) -> Result<Vec<T>, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::AllToAll, CallSite::caller());
+        call.check_parts(per_node.len())?;
+        let (mut bytes, mut parts) = (Vec::new(), Vec::new());
+        let others = || {
+            (0..call.nodes)
+                .map(NodeId::at)
+                .filter(|it| *it != call.node)
+        };
+        let mut own = None;
+        for (node, value) in per_node.into_iter().enumerate() {
+            if node == call.node.index() {
+                own = Some(value);
+                continue;
+            }
+            let begins = bytes.len();
+            call.encode(&value, &mut bytes)?;
+            parts.push((NodeId::at(node), begins..bytes.len()));
+        }
+        self.enter_collective(&call)?;
+        self.step_collective(CollectiveEvent::Across, (&bytes, &parts), call.site)?;
+        drop(bytes);
+        let came = self.take(Way::Across, others());
+        self.step_collective(CollectiveEvent::Down, (&[], &[]), call.site)?;
+        let mut values = Vec::with_capacity(call.nodes);
+        for (from, bytes) in came {
+            if from > call.node {
+                values.extend(own.take());
+            }
+            values.push(self.midway(call.decode(from, &bytes))?);
+        }
+        values.extend(own);
+        Ok(values)
     }
 
     fn collective<T>(&self, kind: CollectiveKind, site: CallSite) -> Calling {
@@ -199,7 +336,54 @@ impl Worker<'_> {
         if self.link.survives() {
             return Err(CollectiveError::Survives { kind, node, site });
         }
-        self.step_collective(CollectiveEvent::Enter { kind, of, site }, &[], site)
+        let enter = CollectiveEvent::Enter { kind, of, site };
+        self.step_collective(enter, (&[], &[]), site)
+    }
+
+    /// The values of the nodes before this one, combined; none of the first.
+    fn before<T: Serialize + DeserializeOwned>(
+        &mut self,
+        call: &Calling,
+        value: &T,
+        op: &mut impl FnMut(T, T) -> T,
+    ) -> Result<Option<T>, CollectiveError> {
+        let mut own = Vec::new();
+        call.encode(value, &mut own)?;
+        let legs = self.enter_collective(call)?;
+        let rows = self.take_from_children(call);
+        let mut bytes = Vec::new();
+        if let Some(_parent) = call.parent() {
+            let mut combined = self.midway(call.decode(call.node, &own))?;
+            for (child, row) in &rows {
+                combined = op(combined, self.midway(call.decode(*child, row))?);
+            }
+            self.midway(call.encode(&combined, &mut bytes))?;
+        }
+        self.send_up(call, legs, &bytes)?;
+        let came = self.take_from_parent(call, legs);
+        let before = |worker: &mut Self| match call.parent() {
+            Some(parent) => worker.midway(call.decode(parent, &came)).map(Some),
+            None => Ok(None),
+        };
+        // Each child gets what comes before its row.
+        let (mut bytes, mut parts) = (Vec::new(), Vec::new());
+        if !rows.is_empty() {
+            let mine = self.midway(call.decode(call.node, &own))?;
+            let mut so_far = match before(self)? {
+                Some(before) => op(before, mine),
+                None => mine,
+            };
+            for (at, (child, row)) in rows.iter().enumerate() {
+                let begins = bytes.len();
+                self.midway(call.encode(&so_far, &mut bytes))?;
+                parts.push((*child, begins..bytes.len()));
+                if at + 1 < rows.len() {
+                    so_far = op(so_far, self.midway(call.decode(*child, row))?);
+                }
+            }
+        }
+        self.send_down(call, legs, &bytes, &parts)?;
+        before(self)
     }
 
     /// The children's values combined with this node's own, in the order of their numbers.
@@ -223,10 +407,9 @@ impl Worker<'_> {
         call: &Calling,
         value: &T,
     ) -> Result<(Legs, Vec<u8>), CollectiveError> {
-        let mut all = vec![0; LENGTH];
-        call.encode(value, &mut all)?;
-        let length = (all.len() - LENGTH) as u32;
-        all[..LENGTH].copy_from_slice(&length.to_le_bytes());
+        let mut all = Vec::new();
+        call.encode_with_length(value, &mut all)?;
+        call.check_length(all.len())?;
         let legs = self.enter_collective(call)?;
         for (_, bytes) in self.take_from_children(call) {
             all.extend_from_slice(&bytes);
@@ -242,7 +425,7 @@ impl Worker<'_> {
         call: &Calling,
         mut bytes: &[u8],
     ) -> Result<Vec<T>, CollectiveError> {
-        let from = parent(call.node).unwrap_or(call.node);
+        let from = call.above();
         let mut values = Vec::with_capacity(call.nodes);
         for _ in 0..call.nodes {
             let value = split_value(bytes)
@@ -263,9 +446,19 @@ impl Worker<'_> {
     }
 
     fn take_from_children(&mut self, call: &Calling) -> Vec<(NodeId, Vec<u8>)> {
-        let from = children(call.node, call.nodes);
+        self.take(Way::Up, call.tree().children(call.node))
+    }
+
+    /// What has come down; nothing on the root, or where nothing goes down.
+    fn take_from_parent(&mut self, call: &Calling, legs: Legs) -> Vec<u8> {
+        let parent = call.parent().filter(|_| legs.down);
+        let mut came = self.take(Way::Down, parent.into_iter());
+        came.pop().map_or(Vec::new(), |(_, bytes)| bytes)
+    }
+
+    fn take(&mut self, way: Way, from: impl Iterator<Item = NodeId>) -> Vec<(NodeId, Vec<u8>)> {
         let mut guard = self.link.node.monitor.lock();
-        guard.split().1.values.take(true, from)
+        guard.split().1.values.take(way, from)
     }
 
     /// Gives what has come, and is combined, to the parent; waits for what comes down.
@@ -277,55 +470,58 @@ impl Worker<'_> {
             // That nobody is behind: nothing has come with it.
             self.take_from_children(call);
         }
-        self.step_collective(CollectiveEvent::Up, bytes, call.site)
+        self.step_collective(CollectiveEvent::Up, (bytes, &[]), call.site)
             .map(drop)
     }
 
     /// Gives what has come down, or is node 0's, to the children: it is returned.
-    fn send_down(
+    fn share(
         &mut self,
         call: &Calling,
         legs: Legs,
         own: Vec<u8>,
     ) -> Result<Vec<u8>, CollectiveError> {
-        if !legs.down {
-            return Ok(own);
-        }
-        let bytes = match parent(call.node) {
-            None => own,
-            Some(parent) => {
-                let mut guard = self.link.node.monitor.lock();
-                let mut came = guard.split().1.values.take(false, [parent].into_iter());
-                came.pop().map_or(Vec::new(), |(_, bytes)| bytes)
-            }
+        let bytes = match legs.down && !call.is_root() {
+            true => self.take_from_parent(call, legs),
+            false => own,
         };
-        self.step_collective(CollectiveEvent::Down, &bytes, call.site)?;
+        self.send_down(call, legs, &bytes, &[])?;
         Ok(bytes)
     }
 
-    /// Takes a step in the collective; `bytes` are what it sends.
+    /// Gives the children what goes down: all of it to each, or to each its part.
+    fn send_down(
+        &mut self,
+        call: &Calling,
+        legs: Legs,
+        bytes: &[u8],
+        parts: &[Part],
+    ) -> Result<(), CollectiveError> {
+        if legs.down {
+            self.step_collective(CollectiveEvent::Down, (bytes, parts), call.site)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a step in the collective; the bytes are what it sends, and the parts what of that goes
+    /// to whom, where not all goes to each.
     fn step_collective(
         &mut self,
         event: CollectiveEvent,
-        bytes: &[u8],
+        (bytes, parts): (&[u8], &[Part]),
         site: CallSite,
     ) -> Result<Legs, CollectiveError> {
         let passed = self.exclusive(site, |link, call| {
-            call.split().1.values.sends.extend_from_slice(bytes);
+            call.split().1.values.send(bytes, parts);
             let waits = event != CollectiveEvent::Down;
             let passed = match waits {
                 true => link.and_wait(call, Event::Collective(event)).map(drop),
                 false => link.local(call, Some(Event::Collective(event))),
             };
             let state = call.split().1;
-            state.values.sends.clear();
-            state.values.sends.shrink_to(MOST_KEPT);
+            state.values.sent(MOST_KEPT);
             passed?;
-            let nowhere = Legs {
-                up: false,
-                down: false,
-            };
-            Ok(state.protocol.legs().unwrap_or(nowhere))
+            Ok(state.protocol.legs().unwrap_or_default())
         });
         let legs = passed.map_err(|failure| self.link.sync_error(*failure, site))?;
         Ok(legs)
@@ -337,8 +533,7 @@ impl Worker<'_> {
         call: &Calling,
         bytes: &[u8],
     ) -> Result<T, CollectiveError> {
-        let from = parent(call.node).unwrap_or(call.node);
-        let value = call.decode(from, bytes);
+        let value = call.decode(call.above(), bytes);
         self.midway(value)
     }
 
@@ -375,10 +570,79 @@ fn split_value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl Calling {
-    fn is_root(&self) -> bool {
-        parent(self.node).is_none()
+    fn tree(&self) -> Tree {
+        self.kind.tree(self.nodes)
     }
 
+    fn parent(&self) -> Option<NodeId> {
+        self.tree().parent(self.node)
+    }
+
+    fn is_root(&self) -> bool {
+        self.parent().is_none()
+    }
+
+    /// Whose values come down here: the parent's, or on the root its own.
+    fn above(&self) -> NodeId {
+        self.parent().unwrap_or(self.node)
+    }
+
+    /// Of the values of the nodes below this one, behind their lengths: its own, and what of the
+    /// bytes goes to which child.
+    fn rows<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], Vec<Part>), CollectiveError> {
+        let tree = self.tree();
+        let split = || {
+            let (own, mut rest) = split_value(bytes)?;
+            let mut parts = Vec::new();
+            for child in tree.children(self.node) {
+                let begins = bytes.len() - rest.len();
+                for _ in 0..tree.row(child) {
+                    rest = split_value(rest)?.1;
+                }
+                parts.push((child, begins..bytes.len() - rest.len()));
+            }
+            rest.is_empty().then_some((own, parts))
+        };
+        let other = "it holds other values than those of the nodes below";
+        split().ok_or_else(|| self.malformed(self.above(), other))
+    }
+
+    /// Whether there are as many values as nodes.
+    fn check_parts(&self, parts: usize) -> Result<(), CollectiveError> {
+        let Calling {
+            kind,
+            node,
+            nodes,
+            site,
+            ..
+        } = *self;
+        match parts == nodes {
+            true => Ok(()),
+            false => Err(CollectiveError::Parts {
+                kind,
+                node,
+                site,
+                parts,
+                nodes,
+            }),
+        }
+    }
+
+    /// Appends the bytes of a value behind their length.
+    fn encode_with_length<T: Serialize>(
+        &self,
+        value: &T,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), CollectiveError> {
+        let begins = bytes.len();
+        bytes.extend([0; LENGTH]);
+        self.encode(value, bytes)?;
+        let length = (bytes.len() - begins - LENGTH) as u32;
+        bytes[begins..][..LENGTH].copy_from_slice(&length.to_le_bytes());
+        Ok(())
+    }
+
+    /// Appends the bytes of a value.
     fn encode<T: Serialize>(&self, value: &T, bytes: &mut Vec<u8>) -> Result<(), CollectiveError> {
         let Calling {
             kind,
@@ -387,6 +651,7 @@ impl Calling {
             type_name,
             ..
         } = *self;
+        let begins = bytes.len();
         let encoded = kind::encode_to("the value", value, bytes);
         encoded.map_err(|cause| CollectiveError::Unserialisable {
             kind,
@@ -395,7 +660,7 @@ impl Calling {
             type_name,
             cause: cause.to_string(),
         })?;
-        self.check_length(bytes.len())
+        self.check_length(bytes.len() - begins)
     }
 
     fn check_length(&self, bytes: usize) -> Result<(), CollectiveError> {
@@ -445,7 +710,7 @@ impl Calling {
 
 impl State {
     /// Keeps a value that has come until the worker takes it.
-    pub(crate) fn collect(&mut self, from: NodeId, at: (u64, bool), step: &Step<'_, '_>) {
+    pub(crate) fn collect(&mut self, from: NodeId, at: (u64, Way), step: &Step<'_, '_>) {
         self.values.collect(from, at, step);
     }
 }

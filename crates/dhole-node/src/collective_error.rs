@@ -37,6 +37,32 @@ pub enum CollectiveError {
         /// Where in the program.
         site: CallSite,
     },
+    /// There is no such node to have the values.
+    #[error("scatter on {node} at {site}: there is no {from}: the run has {nodes} nodes")]
+    NoSuchNode {
+        /// The node that was to have them.
+        from: NodeId,
+        /// The node that calls.
+        node: NodeId,
+        /// How many there are.
+        nodes: usize,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// A value for each node was wanted.
+    #[error("{kind} on {node} at {site}: {parts} values for {nodes} nodes: pass one for each")]
+    Parts {
+        /// The collective.
+        kind: CollectiveKind,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How many values were passed.
+        parts: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
     /// A value cannot be serialised.
     #[error("{kind} on {node} at {site}: serialising a {type_name}: {cause}")]
     Unserialisable {

@@ -111,7 +111,7 @@ pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{
     AbortReason, BarrierId, CollectiveKind, CollectiveWait, ConditionId, Freed, LockId, Operation,
     ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, SyncObject, Unbegun, Waiter,
-    WaitingFor,
+    WaitingFor, Way,
 };
 pub use domain::{Domain, Domains};
 pub use error::{AccessError, ConfigError, Error, MixedProtocols, ProtocolLacks, Result, RunError};

@@ -697,7 +697,7 @@ impl State {
                 {
                     payload.extend(&self.value);
                 }
-                payload.extend(self.values.payload_of(&message));
+                payload.extend(self.values.payload_of(&message, to));
                 if let Message::Fetch(fetch) = &message {
                     counting.asks(fetch, step.heap);
                 }
@@ -745,7 +745,7 @@ impl State {
             Command::Fail(cause) => return Err(*cause),
             Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,
             Command::TakeIds(handed) => State::take_ids(handed, step)?,
-            Command::Collected { from, number, up } => self.collect(from, (number, up), step),
+            Command::Collected { from, number, way } => self.collect(from, (number, way), step),
             // What the protocol waits for was given up.
             Command::Gone(_) | Command::Done if self.membership.cut().is_err() => {}
             Command::Gone(freed) => {

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::array_blocks::{Behind, Unit};
 use crate::array_event::ArrayEvent;
+use crate::collective_call::Way;
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
@@ -373,8 +374,8 @@ pub enum Command {
         from: NodeId,
         /// The collective's number.
         number: u64,
-        /// Whether it goes up the tree.
-        up: bool,
+        /// Which way it goes.
+        way: Way,
     },
     /// A request waits until the worker's next call.
     Deferred,

@@ -82,7 +82,7 @@ pub use coherence::built_in::is_built_in;
 pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};
-pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
+pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch, Tree, Way};
 pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};
@@ -100,7 +100,7 @@ pub use region_command::{Made, RegionCommand};
 pub use sync::barrier::BarrierRound;
 pub use sync::collection::Gossip;
 pub use sync::collective::{
-    Collective, CollectiveEvent, CollectiveMessage, Legs, MOST_AHEAD, children, most_early, parent,
+    Collective, CollectiveEvent, CollectiveMessage, Legs, MOST_AHEAD, most_early,
 };
 pub use sync::interval::{Attached, Base, Interval, MemberNotice, Untold, WriteNotices};
 pub use sync::interval_log::LogLimits;

@@ -4,19 +4,16 @@ use dhole_protocol::CollectiveKind::{self, AllReduce, Broadcast as FromFirst, Re
 
 use crate::model::Op::*;
 use crate::model::Program;
+use crate::model::collecting::told_of;
 use crate::model::programs::locked;
 
 /// Each node writes an object of its own, all call a collective, and then each reads what it has
-/// been told of: of `Broadcast` node 0's, of `Reduce` node 0 all.
+/// been told of: of `Broadcast` node 0's, of `Scatter` its sender's, of `Reduce` node 0 all.
 pub fn written_before(kind: CollectiveKind, nodes: u8) -> Program {
     let node = |me: u8| {
-        let told: Vec<u8> = match (kind.goes_up() && (me == 0 || kind.goes_down()), kind) {
-            (true, _) => (0..nodes).collect(),
-            (false, FromFirst) => vec![0],
-            (false, _) => vec![me],
-        };
+        let told = told_of(kind, usize::from(me), usize::from(nodes));
         let before = vec![Write(me), Collect(kind)];
-        [before, told.into_iter().map(Read).collect()].concat()
+        [before, told.map(|node| Read(node as u8)).collect()].concat()
     };
     let creators: Vec<u8> = (0..nodes).collect();
     Program::new(

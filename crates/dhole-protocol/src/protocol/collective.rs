@@ -3,12 +3,10 @@
 use dhole_model::{CallSite, NodeId};
 
 use super::Protocol;
-use crate::collective_call::{Called, CalledAt, Mismatch};
+use crate::collective_call::{Called, CalledAt, Mismatch, Way};
 use crate::command::{Command, Commands, Event};
 use crate::error::ProtocolError;
-use crate::sync::collective::{
-    Collective, CollectiveEvent, CollectiveMessage, Legs, children, mismatch,
-};
+use crate::sync::collective::{Collective, CollectiveEvent, CollectiveMessage, Legs, mismatch};
 use crate::{BarrierId, Message, WaitingFor};
 
 impl Protocol {
@@ -36,17 +34,25 @@ impl Protocol {
         self.coherence.end_interval(out);
         if event == CollectiveEvent::Up {
             if let Some((parent, at, site)) = self.collectives.give_up() {
-                self.give(parent, (at, true, site), out);
+                self.give(parent, (at, Way::Up, site), out);
             }
             if !self.collectives.is_in_one() {
                 self.barrier.pass();
             }
             return self.take_early(out);
         }
-        if let Some((at, site)) = self.collectives.give_down() {
-            let nodes = self.coherence.intervals.time().nodes();
-            for child in children(self.me, nodes) {
-                self.give(child, (at, false, site), out);
+        if event == CollectiveEvent::Across {
+            if let Some((at, site)) = self.collectives.give_across() {
+                let (me, nodes) = (self.me, self.coherence.intervals.time().nodes());
+                for other in (0..nodes).map(NodeId::at).filter(|it| *it != me) {
+                    self.give(other, (at, Way::Across, site), out);
+                }
+            }
+            return self.take_early(out);
+        }
+        if let Some((children, at, site)) = self.collectives.give_down() {
+            for child in children {
+                self.give(child, (at, Way::Down, site), out);
             }
             self.barrier.pass();
         }
@@ -108,7 +114,7 @@ impl Protocol {
     fn give(
         &mut self,
         to: NodeId,
-        (at, up, site): (Collective, bool, CallSite),
+        (at, way, site): (Collective, Way, CallSite),
         out: &mut Commands,
     ) {
         let mut seen = self.coherence.intervals.seen_by_all().clone();
@@ -118,7 +124,12 @@ impl Protocol {
             .for_each(|by| seen.merge(by));
         let news = self.coherence.intervals.since(&seen);
         self.collectives.sees(to, &news.time);
-        let message = CollectiveMessage { at, up, site, news };
+        let message = CollectiveMessage {
+            at,
+            way,
+            site,
+            news,
+        };
         self.say(to, Message::Collective(Box::new(message)), out);
     }
 
@@ -158,7 +169,7 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         let next = self.barrier.next_number();
         self.collectives.check(from, &message, next)?;
-        let CollectiveMessage { at, up, .. } = message;
+        let CollectiveMessage { at, way, .. } = message;
         if let Some((barrier, site)) = self.barrier.waits_at()
             && at.number == next
         {
@@ -166,7 +177,7 @@ impl Protocol {
             return Err(mismatch(CalledAt { node, what, site }, from, &message));
         }
         let number = at.number;
-        let collected = Command::Collected { from, number, up };
+        let collected = Command::Collected { from, number, way };
         if !self.collectives.awaits(&message) {
             out.push(collected);
             self.collectives.keep(from, message);

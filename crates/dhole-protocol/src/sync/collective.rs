@@ -1,10 +1,11 @@
-//! Collectives: every node's value, combined or shared along a tree.
+//! Collectives: every node's value, combined or shared along a tree, or sent to every other node.
 //!
 //! All nodes call the same collectives and barriers in the same order; both are numbered together.
-//! Values travel along a binomial tree whose root is node 0. They go *up*, from a node to its
-//! parent, once all its children's values have come; and *down*, from a node to its children. A
-//! broadcast goes down, a reduce and a gather go up: n-1 messages. An all-reduce and an all-gather
-//! go up and then down: 2(n-1).
+//! Values travel along a binomial tree, whose root is node 0, or of a scatter the node that has the
+//! values. They go *up*, from a node to its parent, once all its children's values have come; and
+//! *down*, from a node to its children. A broadcast and a scatter go down, a reduce and a gather go
+//! up: n-1 messages. An all-reduce, an all-gather and a scan go up and then down: 2(n-1). What each
+//! node has for each other goes *across*, without the tree: n(n-1).
 //!
 //! Each message carries the write notices that its receiver may lack. So what the sender had seen
 //! happened before what the receiver does next.
@@ -18,7 +19,7 @@ use dhole_model::{CallSite, NodeId, NodeMap, VectorTime};
 use dhole_wire::Wire;
 
 use crate::WriteNotices;
-use crate::collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
+use crate::collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch, Way};
 use crate::error::ProtocolError;
 
 /// So many collectives in a row go one way; the next one goes both.
@@ -40,8 +41,8 @@ pub struct Collective {
 pub struct CollectiveMessage {
     /// Which collective.
     pub at: Collective,
-    /// Whether it goes up the tree.
-    pub up: bool,
+    /// Which way it goes.
+    pub way: Way,
     /// Where the sender called it.
     pub site: CallSite,
     /// What the receiver may lack.
@@ -63,41 +64,42 @@ pub enum CollectiveEvent {
     /// It has combined its children's values with its own, and gives them to its parent; it waits
     /// for what comes down, if anything does.
     Up,
-    /// It has what comes down, and gives it to its children.
+    /// It has what comes down, and gives it to its children; or it has what came across.
     Down,
+    /// It gives each other node what it has for that; it waits for what the others give.
+    Across,
 }
 
 /// Which ways a collective goes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Legs {
-    /// From the nodes to node 0.
+    /// From the nodes to the root of the tree.
     pub up: bool,
-    /// From node 0 to the nodes.
+    /// From the root to the nodes.
     pub down: bool,
+    /// From each node to each other.
+    pub across: bool,
 }
 
-/// The parent of a node in the tree.
-pub fn parent(node: NodeId) -> Option<NodeId> {
-    let index = node.index();
-    (index > 0).then(|| NodeId::at(index & (index - 1)))
-}
+impl Legs {
+    fn have(self, way: Way) -> bool {
+        match way {
+            Way::Down => self.down,
+            Way::Up => self.up,
+            Way::Across => self.across,
+        }
+    }
 
-/// The children of a node in the tree, in ascending order. The nodes below one are those that
-/// follow it, up to its parent's next child.
-pub fn children(node: NodeId, nodes: usize) -> impl Iterator<Item = NodeId> {
-    let index = node.index();
-    let distances = (0..usize::BITS).map(|bit| 1_usize << bit);
-    let below = distances.take_while(move |distance| index & distance == 0 && *distance < nodes);
-    below
-        .map(move |distance| index + distance)
-        .take_while(move |child| *child < nodes)
-        .map(NodeId::at)
+    /// Whether no node leaves such a collective before all have called it.
+    fn meet(self) -> bool {
+        self.across || self.up && self.down
+    }
 }
 
 /// The most messages of collectives that may have come to a node before its worker takes them.
 pub fn most_early(nodes: usize) -> usize {
     let neighbours = 1 + nodes.next_power_of_two().trailing_zeros() as usize;
-    neighbours * 2 * (MOST_AHEAD as usize + 1)
+    neighbours * 2 * (MOST_AHEAD as usize + 1) + nodes
 }
 
 /// One node's part in collectives.
@@ -123,7 +125,7 @@ struct Current {
     site: CallSite,
     legs: Legs,
     stage: Stage,
-    /// The children that were heard.
+    /// The children that were heard, or of what goes across the other nodes.
     heard: Vec<NodeId>,
 }
 
@@ -136,7 +138,11 @@ enum Stage {
     Combines,
     /// It waits for its parent.
     AwaitsParent,
-    /// It has what goes to its children.
+    /// It has what goes across.
+    Gives,
+    /// It waits for all others.
+    AwaitsOthers,
+    /// It has what goes to its children, or all that came across.
     Shares,
 }
 
@@ -193,7 +199,7 @@ impl Collectives {
             if !same {
                 return Err(mismatch(call, *from, early));
             }
-            if !has(self.legs_of(early.at.kind), early.up) {
+            if !self.legs_of(early.at.kind).have(early.way) {
                 return Err(bad(
                     *from,
                     "a value that goes a way which its collective does not",
@@ -230,17 +236,20 @@ impl Collectives {
     }
 
     fn legs_of(&self, kind: CollectiveKind) -> Legs {
-        let both = self.ahead >= MOST_AHEAD;
+        let across = kind.goes_across();
+        let both = self.ahead >= MOST_AHEAD && !across;
         Legs {
             up: kind.goes_up() || both,
             down: kind.goes_down() || both,
+            across,
         }
     }
 
     /// The worker calls a collective, which was [checked](Collectives::check_call).
     pub fn enter(&mut self, at: Collective, site: CallSite) {
         let legs = self.legs_of(at.kind);
-        let stage = match (legs.up, parent(self.me)) {
+        let stage = match (legs.up, at.kind.tree(self.nodes).parent(self.me)) {
+            _ if legs.across => Stage::Gives,
             (true, _) => Stage::AwaitsChildren,
             (false, Some(_)) => Stage::AwaitsParent,
             (false, None) => Stage::Shares,
@@ -258,11 +267,18 @@ impl Collectives {
     /// Ends a stage in which all that it waited for has come.
     fn go_on(&mut self) {
         let (me, nodes) = (self.me, self.nodes);
-        if let Some(current) = &mut self.current
-            && current.stage == Stage::AwaitsChildren
-            && current.heard.len() == children(me, nodes).count()
-        {
-            current.stage = Stage::Combines;
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        let children = || current.at.kind.tree(nodes).children(me).count();
+        match current.stage {
+            Stage::AwaitsChildren if current.heard.len() == children() => {
+                current.stage = Stage::Combines;
+            }
+            Stage::AwaitsOthers if current.heard.len() == nodes - 1 => {
+                current.stage = Stage::Shares;
+            }
+            _ => {}
         }
     }
 
@@ -270,27 +286,38 @@ impl Collectives {
     /// what it needs to go on.
     pub fn wait(&self) -> Option<(CollectiveWait, CallSite)> {
         let current = self.current.as_ref()?;
-        let up = match current.stage {
-            Stage::AwaitsChildren => true,
-            Stage::AwaitsParent => false,
-            Stage::Combines | Stage::Shares => return None,
+        let way = match current.stage {
+            Stage::AwaitsChildren => Way::Up,
+            Stage::AwaitsParent => Way::Down,
+            Stage::AwaitsOthers => Way::Across,
+            Stage::Combines | Stage::Gives | Stage::Shares => return None,
         };
         let Collective { number, kind, .. } = current.at;
-        Some((CollectiveWait { number, kind, up }, current.site))
+        Some((CollectiveWait { number, kind, way }, current.site))
     }
 
     /// Whether the node `waiter` needs what the node `me` gives.
     pub fn is_needed(&self, me: NodeId, waiter: NodeId, wait: CollectiveWait) -> bool {
-        match wait.up {
-            true => parent(me) == Some(waiter),
-            false => parent(waiter) == Some(me),
+        self.goes(wait.kind, wait.way, me, waiter)
+    }
+
+    /// Whether a value that goes this way goes from the one node to the other.
+    fn goes(&self, kind: CollectiveKind, way: Way, from: NodeId, to: NodeId) -> bool {
+        let tree = kind.tree(self.nodes);
+        match way {
+            Way::Up => tree.parent(from) == Some(to),
+            Way::Down => tree.parent(to) == Some(from),
+            Way::Across => from != to,
         }
     }
 
     /// Whether this node, whose next number is `next`, has sent its part of what `wait` is for.
     pub fn has_given(&self, wait: CollectiveWait, next: u64) -> bool {
-        let beyond =
-            |current: &Current| wait.up && current.legs.up && current.stage > Stage::Combines;
+        let beyond = |current: &Current| match wait.way {
+            Way::Up => current.legs.up && current.stage > Stage::Combines,
+            Way::Down => false,
+            Way::Across => current.legs.across && current.stage > Stage::Gives,
+        };
         let current = self.current.as_ref();
         let in_it = current.filter(|current| current.at.number == wait.number);
         next > wait.number || in_it.is_some_and(beyond)
@@ -304,12 +331,11 @@ impl Collectives {
         message: &CollectiveMessage,
         next: u64,
     ) -> Result<(), ProtocolError> {
-        let CollectiveMessage { at, up, .. } = message;
-        let neighbour = match up {
-            true => parent(from) == Some(self.me),
-            false => parent(self.me) == Some(from),
-        };
-        if !neighbour {
+        let CollectiveMessage { at, way, .. } = message;
+        if at.kind.tree(self.nodes).root.index() >= self.nodes {
+            return Err(bad(from, "a value of a tree whose root is no node"));
+        }
+        if !self.goes(at.kind, *way, from, self.me) {
             return Err(bad(
                 from,
                 "a value of a node that is no neighbour in the tree",
@@ -335,18 +361,19 @@ impl Collectives {
             ));
         }
         let current = self.current.as_ref().filter(|current| current.at == *at);
-        if current.is_some_and(|current| !has(current.legs, *up)) {
+        if current.is_some_and(|current| !current.legs.have(*way)) {
             return Err(bad(
                 from,
                 "a value that goes a way which its collective does not",
             ));
         }
-        let heard = current.is_some_and(|current| match up {
-            true => current.heard.contains(&from) || current.stage > Stage::AwaitsChildren,
-            false => current.stage > Stage::AwaitsParent,
+        let heard = current.is_some_and(|current| match way {
+            Way::Up => current.heard.contains(&from) || current.stage > Stage::AwaitsChildren,
+            Way::Down => current.stage > Stage::AwaitsParent,
+            Way::Across => current.heard.contains(&from),
         });
         let is_it = |(other, early): &(NodeId, CollectiveMessage)| {
-            (*other, early.at.number, early.up) == (from, at.number, *up)
+            (*other, early.at.number, early.way) == (from, at.number, *way)
         };
         match heard || self.early.iter().any(is_it) {
             true => Err(bad(from, "a second value for one collective")),
@@ -357,12 +384,13 @@ impl Collectives {
     /// Whether the worker waits for just this.
     pub fn awaits(&self, message: &CollectiveMessage) -> bool {
         self.wait()
-            .is_some_and(|(wait, _)| (wait.number, wait.up) == (message.at.number, message.up))
+            .is_some_and(|(wait, _)| (wait.number, wait.way) == (message.at.number, message.way))
     }
 
     /// A message came that the worker does not wait for yet.
     pub fn keep(&mut self, from: NodeId, message: CollectiveMessage) {
-        let key = |from: NodeId, message: &CollectiveMessage| (message.at.number, message.up, from);
+        let key =
+            |from: NodeId, message: &CollectiveMessage| (message.at.number, message.way, from);
         let its = key(from, &message);
         let place = self
             .early
@@ -381,9 +409,9 @@ impl Collectives {
             .retain(|(other, early)| *other != from || early != message);
         self.sees(from, &message.news.time);
         if let Some(current) = &mut self.current {
-            match message.up {
-                true => current.heard.push(from),
-                false => current.stage = Stage::Shares,
+            match message.way {
+                Way::Up | Way::Across => current.heard.push(from),
+                Way::Down => current.stage = Stage::Shares,
             }
         }
         self.go_on();
@@ -406,7 +434,7 @@ impl Collectives {
     pub fn give_up(&mut self) -> Option<(NodeId, Collective, CallSite)> {
         let current = self.current.as_mut()?;
         let (at, site) = (current.at, current.site);
-        let parent = parent(self.me);
+        let parent = at.kind.tree(self.nodes).parent(self.me);
         match (current.legs.down, parent) {
             (false, _) => self.leave(),
             (true, Some(_)) => current.stage = Stage::AwaitsParent,
@@ -415,24 +443,33 @@ impl Collectives {
         Some((parent?, at, site))
     }
 
-    /// The worker has what goes to its children, and leaves the collective.
-    pub fn give_down(&mut self) -> Option<(Collective, CallSite)> {
-        let current = self.current.as_ref()?;
+    /// The worker gives each other node what it has for that, and waits for what they give.
+    pub fn give_across(&mut self) -> Option<(Collective, CallSite)> {
+        let current = self.current.as_mut()?;
+        current.stage = Stage::AwaitsOthers;
         let its = (current.at, current.site);
-        self.leave();
+        self.go_on();
         Some(its)
+    }
+
+    /// The worker has what goes to its children, and leaves the collective. The children are those
+    /// that something goes to.
+    pub fn give_down(&mut self) -> Option<(Vec<NodeId>, Collective, CallSite)> {
+        let current = self.current.as_ref()?;
+        let (at, site) = (current.at, current.site);
+        let children = at.kind.tree(self.nodes).children(self.me);
+        let children = children.filter(|_| current.legs.down).collect();
+        self.leave();
+        Some((children, at, site))
     }
 
     fn leave(&mut self) {
         let Some(current) = self.current.take() else {
             return;
         };
-        match current.legs {
-            Legs {
-                up: true,
-                down: true,
-            } => self.ahead = 0,
-            _ => self.ahead += 1,
+        match current.legs.meet() {
+            true => self.ahead = 0,
+            false => self.ahead += 1,
         }
         if self.left.len() > MOST_AHEAD as usize {
             self.left.pop_front();
@@ -447,12 +484,9 @@ impl Collectives {
             CollectiveEvent::Enter { .. } => stage.is_none(),
             CollectiveEvent::Up => stage == Some(Stage::Combines),
             CollectiveEvent::Down => stage == Some(Stage::Shares),
+            CollectiveEvent::Across => stage == Some(Stage::Gives),
         }
     }
-}
-
-fn has(legs: Legs, up: bool) -> bool {
-    if up { legs.up } else { legs.down }
 }
 
 fn bad(from: NodeId, what: &'static str) -> ProtocolError {
@@ -467,43 +501,4 @@ pub(crate) fn mismatch(here: CalledAt, from: NodeId, message: &CollectiveMessage
         site: message.site,
     };
     ProtocolError::Mismatch(Box::new(Mismatch { here, there }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tree_has_every_node_once_and_each_subtree_is_a_row_of_nodes() {
-        for nodes in 1..=70 {
-            let mut seen = vec![0; nodes];
-            for node in (0..nodes).map(NodeId::at) {
-                let mut last = node.index();
-                for child in children(node, nodes) {
-                    assert_eq!(parent(child), Some(node));
-                    assert_eq!(child.index(), last + 1, "the row goes on");
-                    last = last_below(child, nodes);
-                    seen[child.index()] += 1;
-                }
-                assert_eq!(last, last_below(node, nodes));
-            }
-            assert_eq!(seen[0], 0, "the root has no parent");
-            assert!(seen[1..].iter().all(|times| *times == 1));
-        }
-    }
-
-    fn last_below(node: NodeId, nodes: usize) -> usize {
-        let last = children(node, nodes).last();
-        last.map_or(node.index(), |last| last_below(last, nodes))
-    }
-
-    #[test]
-    fn the_tree_is_as_deep_as_nodes_can_be_halved() {
-        let depth = |node| std::iter::successors(Some(node), |at| parent(*at)).count() - 1;
-        for (nodes, most) in [(1, 0), (2, 1), (4, 2), (5, 2), (8, 3), (1024, 10)] {
-            let deepest = (0..nodes).map(NodeId::at).map(depth).max();
-            assert_eq!(deepest, Some(most), "{nodes} nodes");
-            assert!(children(NodeId(0), nodes).count() <= 10);
-        }
-    }
 }

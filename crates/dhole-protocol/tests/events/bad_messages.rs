@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
-    Attached, BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, Protocol,
-    RegionCommand, RegionMessage, Reply, RwLockId, SyncObject, WaitingFor, WorkerIs, WriteNotices,
+    Attached, BarrierId, CollectiveKind, Command, Event, Fetch, FetchReply, Interval, LockId,
+    Message, Protocol, RegionCommand, RegionMessage, Reply, RwLockId, SyncObject, WaitingFor, Way,
+    WorkerIs, WriteNotices,
 };
 
 mod moments;
@@ -222,7 +223,20 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
     });
     with("of another way", &|m| {
         if let Message::Collective(m) = m {
-            m.up = !m.up;
+            m.way = match m.way {
+                Way::Up => Way::Down,
+                Way::Down | Way::Across => Way::Up,
+            };
+        }
+    });
+    with("across", &|m| {
+        if let Message::Collective(m) = m {
+            m.way = Way::Across;
+        }
+    });
+    with("of a tree of nobody's", &|m| {
+        if let Message::Collective(m) = m {
+            m.at.kind = CollectiveKind::Scatter { from: nobody };
         }
     });
     with("of another type", &|m| {

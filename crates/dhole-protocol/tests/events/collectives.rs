@@ -3,18 +3,24 @@
 use dhole_model::{MessageKind, NodeId};
 use dhole_protocol::{
     Called, Collective, CollectiveEvent, CollectiveKind, CollectiveMessage, Command, Event, Legs,
-    MOST_AHEAD, Message, ProtocolError, RegionCommand, WriteNotices, children, parent,
+    MOST_AHEAD, Message, ProtocolError, RegionCommand, Way, WriteNotices,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, arrive, from, miss, n, no_news, release, site};
 
-const ONE_WAY: [CollectiveKind; 3] = [
+const ONE_WAY: [CollectiveKind; 4] = [
     CollectiveKind::Broadcast,
     CollectiveKind::Reduce,
     CollectiveKind::Gather,
+    CollectiveKind::Scatter { from: NodeId(0) },
 ];
 
-const BOTH_WAYS: [CollectiveKind; 2] = [CollectiveKind::AllReduce, CollectiveKind::AllGather];
+const BOTH_WAYS: [CollectiveKind; 4] = [
+    CollectiveKind::AllReduce,
+    CollectiveKind::AllGather,
+    CollectiveKind::Scan,
+    CollectiveKind::ExclusiveScan,
+];
 
 /// A call at this line.
 pub fn enter(kind: CollectiveKind, line: u32) -> Event {
@@ -29,16 +35,19 @@ pub fn enter(kind: CollectiveKind, line: u32) -> Event {
 pub const UP: Event = Event::Collective(CollectiveEvent::Up);
 /// The value goes to the children.
 pub const DOWN: Event = Event::Collective(CollectiveEvent::Down);
+/// Values go to all others.
+pub const ACROSS: Event = Event::Collective(CollectiveEvent::Across);
 
 /// A node that is in a collective goes on as far as it can, as its worker does.
-fn go_on(pack: &mut Pack, node: usize, waits: &mut [bool], up: &mut [bool]) {
+fn go_on(pack: &mut Pack, node: usize, waits: &mut [bool], gave: &mut [bool]) {
     while !waits[node] {
         let Some(legs) = pack.nodes[node].legs() else {
             return;
         };
-        if legs.up && !up[node] {
-            up[node] = true;
-            waits[node] = !pack.begin(node, UP).contains(&Command::Done);
+        if (legs.up || legs.across) && !gave[node] {
+            gave[node] = true;
+            let gives = if legs.up { UP } else { ACROSS };
+            waits[node] = !pack.begin(node, gives).contains(&Command::Done);
             continue;
         }
         pack.local_or_sent(node, DOWN);
@@ -48,10 +57,10 @@ fn go_on(pack: &mut Pack, node: usize, waits: &mut [bool], up: &mut [bool]) {
 /// All nodes pass a collective, beginning with the last.
 fn all_pass(pack: &mut Pack, kind: CollectiveKind) {
     let nodes = pack.nodes.len();
-    let (mut waits, mut up) = (vec![false; nodes], vec![false; nodes]);
+    let (mut waits, mut gave) = (vec![false; nodes], vec![false; nodes]);
     for node in (0..nodes).rev() {
         waits[node] = !pack.begin(node, enter(kind, 1)).contains(&Command::Done);
-        go_on(pack, node, &mut waits, &mut up);
+        go_on(pack, node, &mut waits, &mut gave);
     }
     while let Some((_, to, _)) = pack.in_flight.front().cloned() {
         let to = to.index();
@@ -59,7 +68,7 @@ fn all_pass(pack: &mut Pack, kind: CollectiveKind) {
         pack.deliver_next();
         if pack.done[to][before..].contains(&Command::Done) {
             waits[to] = false;
-            go_on(pack, to, &mut waits, &mut up);
+            go_on(pack, to, &mut waits, &mut gave);
         }
     }
     assert!(
@@ -96,6 +105,38 @@ fn one_way_takes_a_message_for_each_other_node_and_both_ways_take_two() {
 }
 
 #[test]
+fn what_each_has_for_each_other_takes_a_message_for_each_pair() {
+    for nodes in 1..=9 {
+        let mut pack = Pack::new(nodes);
+        for _ in 0..2 * MOST_AHEAD {
+            all_pass(&mut pack, CollectiveKind::AllToAll);
+            assert_eq!(pack.messages(), nodes * (nodes - 1), "{nodes} nodes");
+        }
+        // All have met, so none has run ahead.
+        for _ in 0..MOST_AHEAD {
+            all_pass(&mut pack, CollectiveKind::AllToAll);
+            pack.messages();
+            all_pass(&mut pack, CollectiveKind::Reduce);
+            assert_eq!(pack.messages(), nodes - 1, "{nodes} nodes");
+        }
+    }
+}
+
+#[test]
+fn any_node_can_be_the_root_of_a_tree() {
+    for nodes in 1..=9 {
+        let mut pack = Pack::new(nodes);
+        for from in 0..nodes {
+            let from = NodeId::at(from);
+            all_pass(&mut pack, CollectiveKind::Scatter { from });
+            let both = from.index() == MOST_AHEAD as usize;
+            let ways = if both { 2 } else { 1 };
+            assert_eq!(pack.messages(), ways * (nodes - 1), "{nodes} nodes, {from}");
+        }
+    }
+}
+
+#[test]
 fn the_next_after_many_that_go_one_way_goes_both() {
     for kind in ONE_WAY {
         let mut pack = Pack::new(3);
@@ -124,6 +165,7 @@ fn whoever_needs_nothing_goes_on_at_once() {
     let down = Legs {
         up: false,
         down: true,
+        across: false,
     };
     assert_eq!(pack.nodes[0].legs(), Some(down));
     pack.local_or_sent(0, DOWN);
@@ -134,7 +176,7 @@ fn whoever_needs_nothing_goes_on_at_once() {
         let collected = Command::Collected {
             from: n(0),
             number: 0,
-            up: false,
+            way: Way::Down,
         };
         assert_eq!(pack.done[node], [collected]);
         assert_eq!(pack.begin(node, enter(kind, 1)), [Command::Done]);
@@ -284,7 +326,7 @@ fn whoever_has_not_called_a_collective_does_not_pass_a_barrier_with_the_others()
     assert_eq!(there, (n(3), Called::Barrier, 2));
 }
 
-fn value(number: u64, kind: CollectiveKind, up: bool, nodes: usize) -> Message {
+fn value(number: u64, kind: CollectiveKind, way: Way, nodes: usize) -> Message {
     let at = Collective {
         number,
         kind,
@@ -293,7 +335,7 @@ fn value(number: u64, kind: CollectiveKind, up: bool, nodes: usize) -> Message {
     let news: WriteNotices = *no_news(nodes);
     Message::Collective(Box::new(CollectiveMessage {
         at,
-        up,
+        way,
         site: site(3),
         news,
     }))
@@ -303,8 +345,9 @@ fn value(number: u64, kind: CollectiveKind, up: bool, nodes: usize) -> Message {
 fn what_no_neighbour_sends_is_refused_without_a_trace() {
     let kind = CollectiveKind::Reduce;
     let mut pack = Pack::new(6);
+    let tree = kind.tree(6);
     assert_eq!(
-        (parent(n(3)), children(n(2), 6).last()),
+        (tree.parent(n(3)), tree.children(n(2)).last()),
         (Some(n(2)), Some(n(3)))
     );
     let refused = |pack: &mut Pack, node: usize, sender: usize, message: Message| {
@@ -312,20 +355,20 @@ fn what_no_neighbour_sends_is_refused_without_a_trace() {
         assert!(matches!(error, ProtocolError::BadMessage { .. }), "{error}");
     };
     // Of no neighbour, of the wrong way, and of a collective that it cannot have reached.
-    refused(&mut pack, 0, 3, value(0, kind, true, 6));
-    refused(&mut pack, 2, 0, value(0, kind, true, 6));
-    refused(&mut pack, 2, 3, value(0, kind, false, 6));
-    refused(&mut pack, 2, 3, value(MOST_AHEAD + 1, kind, true, 6));
-    refused(&mut pack, 2, 3, value(u64::MAX, kind, true, 6));
+    refused(&mut pack, 0, 3, value(0, kind, Way::Up, 6));
+    refused(&mut pack, 2, 0, value(0, kind, Way::Up, 6));
+    refused(&mut pack, 2, 3, value(0, kind, Way::Down, 6));
+    refused(&mut pack, 2, 3, value(MOST_AHEAD + 1, kind, Way::Up, 6));
+    refused(&mut pack, 2, 3, value(u64::MAX, kind, Way::Up, 6));
     // A second one, before it is called, in it, and behind it.
-    pack.begin(2, from(3, value(0, kind, true, 6)));
-    refused(&mut pack, 2, 3, value(0, kind, true, 6));
+    pack.begin(2, from(3, value(0, kind, Way::Up, 6)));
+    refused(&mut pack, 2, 3, value(0, kind, Way::Up, 6));
     pack.begin(2, enter(kind, 1));
-    refused(&mut pack, 2, 3, value(0, kind, true, 6));
+    refused(&mut pack, 2, 3, value(0, kind, Way::Up, 6));
     pack.begin(2, UP);
-    refused(&mut pack, 2, 3, value(0, kind, true, 6));
+    refused(&mut pack, 2, 3, value(0, kind, Way::Up, 6));
     // A way that the collective does not go.
-    pack.begin(2, from(0, value(1, kind, false, 6)));
+    pack.begin(2, from(0, value(1, kind, Way::Down, 6)));
     let refused = pack.refuse(2, enter(kind, 1));
     assert!(
         matches!(refused, ProtocolError::BadMessage { .. }),

@@ -1,6 +1,6 @@
 //! Runs in which everything happens, message by message.
 
-use crate::collectives::{self, DOWN, UP};
+use crate::collectives::{self, ACROSS, DOWN, UP};
 use crate::members::Moving;
 use crate::pack::{
     OBJECT, Pack, acquire, allocated, allocated_under, arrive, miss, miss_under, n, release, site,
@@ -116,7 +116,7 @@ fn ids() -> Vec<Moment> {
 
 /// Collectives that go either way and both, called early and late.
 fn collectives() -> Vec<Moment> {
-    use CollectiveKind::{AllReduce, Broadcast, Reduce};
+    use CollectiveKind::{AllReduce, AllToAll, Broadcast, Reduce, Scatter};
     let mut of = Run::new(Pack::with_object(3));
     of.run(1, miss(OBJECT, 0));
     of.pack.write(1, OBJECT);
@@ -143,6 +143,21 @@ fn collectives() -> Vec<Moment> {
         (0, DOWN),
         (1, DOWN),
         (2, DOWN),
+        (0, calls(AllToAll)),
+        (0, ACROSS),
+        (2, calls(AllToAll)),
+        (1, calls(AllToAll)),
+        (1, ACROSS),
+        (2, ACROSS),
+        (0, DOWN),
+        (1, DOWN),
+        (2, DOWN),
+        (1, calls(Scatter { from: n(1) })),
+        (1, DOWN),
+        (2, calls(Scatter { from: n(1) })),
+        (2, DOWN),
+        (0, calls(Scatter { from: n(1) })),
+        (0, DOWN),
     ] {
         of.run(node, event);
     }
