@@ -12,6 +12,7 @@
 //! | `mapping`, `shared_file` | memory that is mapped as a whole, and files without a name behind it |
 //! | `visible`, `domain_file` | the memory of a process that others of its machine map |
 //! | [`publication`], `publications` | what a node publishes of its objects, and where its neighbours find it |
+//! | `window` | what a node publishes where others reach its memory through a port alone |
 //! | [`touch`], `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `catcher`, `protection`, `store_fence` | raw memory: views of a file that are opened and closed page by page |
 //! | [`runtime_thread`] | threads that dhole starts for itself, and the signals that they block |
@@ -68,6 +69,7 @@ pub mod touch;
 mod variable;
 mod views;
 mod visible;
+mod window;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub use catcher::{Catcher, CatcherKind, ProtectionError};
@@ -85,3 +87,7 @@ pub use reservation::{ReserveError, map_over};
 pub use shared_file::SharedFile;
 pub use views::{View, Views, view_of};
 pub use visible::{StorePlace, VisibleMemory};
+pub use window::{
+    Put, ReadRoom, RemoteMemory, Reservation, Unreached, WindowMaker, WindowPublications,
+    WindowRead, Windows,
+};
