@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode, Output};
 use std::time::Duration;
 
 use conformance::ports::{Node, exchange};
+use dhole::{Config, Worker};
 use dhole_join::{JoinError, Membership};
 use dhole_model::NodeId;
 use dhole_net::{Loss, Port};
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
         Ok("stopped") => losing("STOP"),
         Ok("killed") => losing("KILL"),
         Ok("halfway") => stopping_halfway(),
+        Ok("rounds") => reading(false),
+        Ok("owner stops") => reading(true),
         Ok(other) => panic!("there is no role {other}"),
         Err(_) => check_all(),
     }
@@ -38,7 +41,7 @@ fn main() -> ExitCode {
 
 /// What this process is started for, a test each.
 fn check_all() -> ExitCode {
-    let checks: [(&str, fn()); 6] = [
+    let checks: [(&str, fn()); 9] = [
         ("four_processes_exchange_frames_of_all_sizes", four_exchange),
         ("settings_that_differ_are_told_to_both_sides", both_are_told),
         ("who_does_not_join_is_waited_for_in_vain", nobody_comes),
@@ -47,6 +50,18 @@ fn check_all() -> ExitCode {
         (
             "who_is_silent_in_a_long_frame_is_lost_alone",
             the_silent_halfway_is_lost,
+        ),
+        (
+            "objects_are_read_in_windows_over_every_transport",
+            objects_are_read_in_windows,
+        ),
+        (
+            "where_the_library_refuses_windows_the_run_says_so_once",
+            refused_windows_are_told,
+        ),
+        (
+            "an_owner_that_takes_no_part_is_read_or_lost_by_name",
+            a_stopped_owner_is_read_or_lost,
         ),
     ];
     let only: Vec<String> = std::env::args().skip(1).collect();
@@ -227,5 +242,124 @@ fn the_silent_halfway_is_lost() {
         format!("{} hears {other}", NodeId(0)),
     ] {
         assert!(said.contains(&sentence), "{said}");
+    }
+}
+
+/// What makes Open MPI carry everything over its shared memory; messages alone over TCP; and
+/// windows too, where the owner's process does what no adapter does.
+const SHARED: &[(&str, &str)] = &[("OMPI_MCA_btl", "self,vader")];
+const TCP: &[(&str, &str)] = &[("OMPI_MCA_btl", "self,tcp")];
+const WINDOWS_TOO: &[(&str, &str)] = &[
+    ("OMPI_MCA_btl", "self,tcp"),
+    ("OMPI_MCA_osc", "ucx"),
+    ("UCX_TLS", "tcp,self"),
+];
+/// No window of Open MPI's first kind is made where several threads call it.
+const REFUSED: &[(&str, &str)] = &[("OMPI_MCA_osc", "pt2pt")];
+
+const OBJECTS: u64 = 200;
+const ROUNDS: u64 = 4;
+/// What all nodes read in all rounds.
+const SUM: u64 = ROUNDS * OBJECTS * (OBJECTS - 1) / 2 + OBJECTS * ROUNDS * (ROUNDS - 1) / 2;
+
+/// Node 0 writes all objects in each of some rounds, and the others read them after it. Where the
+/// owner `stops`, it does so before they read for the first time.
+fn rounds(w: &mut Worker<'_>, stops: bool) -> dhole::Result<u64> {
+    let numbers = w.once(|w| Ok(w.alloc_range(OBJECTS as usize, |at| at as u64)))?;
+    let me = w.node().index();
+    let mut all = 0;
+    for round in 0..ROUNDS {
+        if me == 0 && round > 0 {
+            for number in numbers.iter() {
+                *number.get_mut(w) += 1;
+            }
+        }
+        w.barrier()?;
+        if stops && me == 0 {
+            let itself = std::process::id().to_string();
+            let _ = Command::new("kill").args(["-s", "STOP", &itself]).status();
+        }
+        let sum: u64 = numbers.iter().map(|number| *number.get(w)).sum();
+        if stops {
+            println!("node {me} has read a sum of {sum}");
+        }
+        all += sum;
+        w.barrier()?;
+    }
+    Ok(all)
+}
+
+/// Runs [`rounds`]; node 0 says what came of it.
+fn reading(stops: bool) -> ExitCode {
+    let is_first = membership().node() == NodeId(0);
+    let run = match Config::nodes(1).run(|w| rounds(w, stops)) {
+        Ok(run) => run,
+        Err(error) => {
+            println!("{error}");
+            return ExitCode::from(7);
+        }
+    };
+    if is_first {
+        println!("value {}", run.value);
+        for node in &run.report.per_node {
+            println!("{} reads, {} misses", node.one_sided_reads, node.misses);
+        }
+        let warnings = run.report.warnings.iter();
+        warnings.for_each(|warning| println!("warned: {warning}"));
+    }
+    ExitCode::SUCCESS
+}
+
+/// What node 0 says of [`rounds`] where each other node counts this.
+fn says(nodes: usize, reads: u64, misses: u64) -> String {
+    let other = format!("{reads} reads, {misses} misses\n");
+    let others = other.repeat(nodes - 1);
+    format!("value {SUM}\n0 reads, 0 misses\n{others}")
+}
+
+fn rounds_over(nodes: usize, also: &[(&str, &str)]) -> String {
+    let bound = ("DHOLE_BOUND_MS", "30000");
+    let output = mpirun("rounds", &[(nodes, "x")], &[also, &[bound]].concat());
+    assert!(output.status.success(), "{also:?}: {}", said(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// As many as between processes that map each other's memory
+/// (`crates/dhole/tests/processes/one_sided.rs`).
+fn objects_are_read_in_windows() {
+    for (nodes, over) in [
+        (2, SHARED),
+        (3, SHARED),
+        (2, TCP),
+        (3, TCP),
+        (2, WINDOWS_TOO),
+    ] {
+        let said = rounds_over(nodes, over);
+        assert_eq!(said, says(nodes, ROUNDS * OBJECTS, 0), "{over:?}");
+    }
+}
+
+fn refused_windows_are_told() {
+    let said = rounds_over(3, REFUSED);
+    let warning = "warned: objects are asked for by message: no node reaches the memory of \
+                   others: MPI_Win_allocate: ";
+    let (counts, warned) = said.split_at(said.find("warned").expect("a warning"));
+    assert_eq!(counts, says(3, 0, OBJECTS + ROUNDS - 1));
+    assert!(warned.starts_with(warning), "{warned}");
+    assert_eq!(warned.lines().count(), 1, "it is said once: {warned}");
+}
+
+/// What an owner has published can be read while it is stopped, where nothing is asked of its
+/// process. Then it is lost, as it is where the library needs it.
+fn a_stopped_owner_is_read_or_lost() {
+    for (over, is_read) in [(TCP, true), (WINDOWS_TOO, false)] {
+        let output = mpirun("owner stops", &[(2, "x")], over);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(7), "{said}");
+        let sum = OBJECTS * (OBJECTS - 1) / 2;
+        let read = format!("node 1 has read a sum of {sum}");
+        assert_eq!(said.contains(&read), is_read, "{said}");
+        let lost = format!("{} is lost: nothing was heard of it for 1s", NodeId(0));
+        assert!(said.contains(&lost), "{said}");
     }
 }

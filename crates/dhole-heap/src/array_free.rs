@@ -93,9 +93,7 @@ impl Heap {
         unsafe { self.slot.release_handles(first..first + IDS_PER_PAGE) };
         if let Some(published) = &self.published {
             // What is published is of a chunk of which this heap has a record.
-            published
-                .records
-                .release(self.cluster.record_of(Oid(first)), IDS_PER_PAGE);
+            published.release(self.cluster.record_of(Oid(first)));
         }
     }
 }

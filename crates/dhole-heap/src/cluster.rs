@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use dhole_model::unpoisoned::{lock, read, write};
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 use dhole_space::space::{self, Slot};
-use dhole_space::{IDS_PER_PAGE, Neighbours, PAGE_BYTES, ReserveError, StorePlace, Views};
+use dhole_space::{IDS_PER_PAGE, Neighbours, PAGE_BYTES, ReserveError, StorePlace, Views, Windows};
 
 use crate::binding::{ArrayBinding, BindError, Binding};
 use crate::catalog_log::LearnError;
@@ -47,6 +47,8 @@ pub struct Cluster {
     pages: bool,
     /// The memory of nodes that see each other, where they publish their objects.
     pub(crate) neighbours: OnceLock<Neighbours>,
+    /// The windows of all nodes, if the others' are reached through a port.
+    pub(crate) windows: OnceLock<Arc<Windows>>,
     /// What goes with the other nodes being in other processes, if they are.
     pub(crate) multiprocess: Option<Multiprocess>,
 }
@@ -305,6 +307,7 @@ impl Cluster {
             slots,
             views: OnceLock::new(),
             neighbours: OnceLock::new(),
+            windows: OnceLock::new(),
             parts: RwLock::default(),
             directory: RwLock::new(Directory::default()),
             made_diffs: MadeDiffs::default(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
-use dhole_space::{OwnPublications, PageStore, View, Views, touch};
+use dhole_space::{PageStore, ReadRoom, View, Views, touch};
 use rustc_hash::FxHashMap;
 
 use crate::chunk::{Chunk, OpenChunk};
@@ -25,6 +25,7 @@ use crate::nursery::Nursery;
 use crate::pages::Pages;
 use crate::parts::IdParts;
 use crate::pre_image::PreImages;
+use crate::published::Published;
 use crate::residency::Residency;
 use crate::retained_elements::RetainedElements;
 use crate::share::type_map::Named;
@@ -79,9 +80,11 @@ pub(crate) struct Heap {
     /// Elements installed in a shared call, and not yet known to the worker.
     pub(crate) pending_elements: Vec<Elements>,
     /// What neighbours read here without a message, where they can.
-    pub(crate) published: Option<OwnPublications>,
+    pub(crate) published: Option<Published>,
     /// What was copied from a neighbour last, as it lies there.
     pub(crate) there: Vec<u8>,
+    /// Where objects come to that are read in windows.
+    pub(crate) room: ReadRoom,
 }
 
 /// What the worker may read, and what it may write, of each array.
@@ -159,7 +162,8 @@ impl Heap {
             array_bytes: 0,
             extents: Arc::default(),
             pending_elements: Vec::new(),
-            published: cluster.published(node).cloned(),
+            published: cluster.publishes_in(node),
+            room: ReadRoom::default(),
             there: Vec::new(),
         };
         (heap, read, write)
@@ -390,9 +394,9 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let kept = self.store.extent().min(KEPT_BYTES);
-        if let Some(published) = &self.published {
+        if let Some(published) = &mut self.published {
             // Neighbours may go on for a while.
-            published.records.clear();
+            published.clear();
         }
         self.cluster.each_range(|ids| {
             // SAFETY: the monitor that owns this is gone, so there is no token of the node, which

@@ -19,7 +19,8 @@
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `pages`, `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
-//! | `neighbour` | what a node publishes of its objects, and one-sided reads of it |
+//! | `published`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
+//! | `remote` | one-sided reads where the memory of others is reached through a port |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `residency`, `pre_image`, `diff` | one node's objects |
 //!
 //! The memory itself, its addresses and what faults there are below: `dhole-space`.
@@ -110,9 +111,11 @@ mod parts;
 mod plain;
 mod pre_image;
 mod presence;
+mod published;
 mod reachable;
 mod readers;
 mod reference;
+mod remote;
 mod residency;
 mod retained_elements;
 mod row;
@@ -158,6 +161,7 @@ pub use presence::Presence;
 pub use reachable::NamedObject;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
+pub use remote::{RemoteObject, RemoteRead};
 pub use row::{Row, Rows, Scalar};
 pub use share::type_map::{Invalid, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
 pub use share::{MAX_ALIGN, Nullable, Share};

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use dhole_model::{CHUNK, NodeId, Oid, OidRange, Version};
 use dhole_space::publication::{self, FirstLook, Publication};
-use dhole_space::{Neighbour, Neighbours, OwnPublications, VisibleMemory};
+use dhole_space::{Neighbour, Neighbours, OwnPublications, VisibleMemory, WindowPublications};
 
 use crate::cluster::Cluster;
 use crate::heap::{Heap, Place};
+use crate::published::Published;
 use crate::{HeapMut, InstallError, ObjectRefusal, ObjectRefused, Presence};
 
 /// The most bytes of room that are kept for the next read.
@@ -79,14 +80,24 @@ impl Cluster {
         }
     }
 
-    /// Where a node of this process publishes.
+    /// Where a node of this process publishes in memory that others map.
     pub(crate) fn published(&self, node: NodeId) -> Option<&OwnPublications> {
         self.neighbours.get()?.published(node.index())
     }
 
     /// Whether others read what a node of this process publishes.
     pub fn publishes(&self, node: NodeId) -> bool {
-        self.published(node).is_some()
+        self.windows.get().is_some() || self.published(node).is_some()
+    }
+
+    /// Where a node of this process publishes.
+    pub(crate) fn publishes_in(&self, node: NodeId) -> Option<Published> {
+        match self.windows.get() {
+            Some(windows) => Some(Published::Window(WindowPublications::new(Arc::clone(
+                windows,
+            )))),
+            None => self.published(node).cloned().map(Published::Mapped),
+        }
     }
 
     /// The memory of a node, if it is seen from here.
@@ -133,10 +144,30 @@ impl SeenBy {
 pub struct PublishedObject {
     of: NodeId,
     oid: Oid,
-    look: FirstLook,
+    version: u64,
+    found: Found,
+}
+
+/// How it was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found {
+    /// In memory that is mapped here, by this look.
+    Mapped(FirstLook),
+    /// In a window, where both looks are over: its packed bytes are set aside.
+    Window,
 }
 
 impl PublishedObject {
+    /// An object that was read in a window.
+    pub(crate) fn of_window(of: NodeId, oid: Oid, version: Version) -> PublishedObject {
+        PublishedObject {
+            of,
+            oid,
+            version: word_of(version),
+            found: Found::Window,
+        }
+    }
+
     /// The object.
     pub fn oid(&self) -> Oid {
         self.oid
@@ -144,24 +175,82 @@ impl PublishedObject {
 
     /// The version that the neighbour says the bytes have.
     pub fn version(&self) -> Version {
-        Version {
-            lamport: self.look.version >> 16,
-            node: NodeId(self.look.version as u16),
-        }
+        version_of(self.version)
+    }
+}
+
+/// A version as one word of a record.
+pub(crate) fn word_of(version: Version) -> u64 {
+    version.lamport << 16 | u64::from(version.node.0)
+}
+
+/// The version that a word of a record says.
+pub(crate) fn version_of(word: u64) -> Version {
+    Version {
+        lamport: word >> 16,
+        node: NodeId(word as u16),
     }
 }
 
 impl Heap {
-    fn publication(&self, oid: Oid) -> Option<&Publication> {
-        let published = self.published.as_ref()?;
-        published.records.record(self.cluster.record_of(oid))
-    }
-
     /// The bytes of the object may change from here on: neighbours do not read it any more. Who
     /// may have read it since the last time, one bit a node.
     #[inline]
-    pub(crate) fn unpublish(&self, oid: Oid) -> u64 {
-        self.publication(oid).map_or(0, Publication::unpublish)
+    pub(crate) fn unpublish(&mut self, oid: Oid) -> u64 {
+        match &mut self.published {
+            None => 0,
+            Some(Published::Mapped(own)) => {
+                let record = own.records.record(self.cluster.record_of(oid));
+                record.map_or(0, Publication::unpublish)
+            }
+            Some(Published::Window(own)) => own.unpublish(oid.0),
+        }
+    }
+
+    /// Lets neighbours read the node's copy of `oid`, which has this version, if it is clean, not
+    /// published yet, and lies where they see it or can be copied there.
+    fn publish_at(&mut self, oid: Oid, at: Place, version: Version) {
+        let chunk = &self.chunks[at.chunk];
+        let is_clean = chunk.is_present(at.slot) && !chunk.is_writable(at.slot);
+        let Some(storage) = chunk.storage(at.slot).filter(|_| is_clean) else {
+            return;
+        };
+        match &mut self.published {
+            None => (),
+            Some(Published::Mapped(own)) => {
+                let record = own.records.record(self.cluster.record_of(oid));
+                let record = record.filter(|it| !it.is_published());
+                let place = own.seen(storage, chunk.binding.bytes());
+                if let Some((place, record)) = place.zip(record) {
+                    record.publish(place, word_of(version));
+                }
+            }
+            Some(Published::Window(own)) => {
+                let bytes = chunk.binding.packed_bytes() as usize;
+                let Some(room) = own.reserve(oid.0, bytes) else {
+                    return;
+                };
+                let mut packed = self.pre_images.buffer();
+                // SAFETY: the object is present, so its storage holds a value, and it is not
+                // writable, so nobody writes it, by the tests above.
+                unsafe { self.pack(at, storage, &mut packed) };
+                if let Some(Published::Window(own)) = &mut self.published {
+                    own.publish(room, word_of(version), &packed);
+                }
+                self.pre_images.recycle(packed);
+            }
+        }
+    }
+
+    /// Whether the object is published; `None` where nothing is.
+    fn is_published(&self, oid: Oid) -> Option<bool> {
+        Some(match self.published.as_ref()? {
+            Published::Mapped(own) => {
+                let record = own.records.record(self.cluster.record_of(oid))?;
+                record.is_published()
+            }
+            Published::Window(own) => own.is_published(oid.0),
+        })
     }
 }
 
@@ -176,19 +265,10 @@ impl HeapMut<'_> {
     /// Nothing happens where it may be written, is not here, is published already, or lies where
     /// neighbours do not see it.
     pub fn publish(&mut self, oid: Oid, version: Version) {
-        let heap = &*self.heap;
-        let Some(record) = heap.publication(oid).filter(|it| !it.is_published()) else {
-            return;
-        };
-        let (Some(at), Some(published)) = (heap.place(oid), &heap.published) else {
-            return;
-        };
-        let chunk = &heap.chunks[at.chunk];
-        let is_clean = chunk.is_present(at.slot) && !chunk.is_writable(at.slot);
-        let storage = chunk.storage(at.slot).filter(|_| is_clean);
-        if let Some(place) = storage.and_then(|at| published.seen(at, chunk.binding.bytes())) {
-            let version = version.lamport << 16 | u64::from(version.node.0);
-            record.publish(place, version);
+        if self.heap.is_published(oid) == Some(false)
+            && let Some(at) = self.heap.place(oid)
+        {
+            self.heap.publish_at(oid, at, version);
         }
     }
 
@@ -203,7 +283,6 @@ impl HeapMut<'_> {
             let refusal = ObjectRefusal::Presence(Presence::Computing);
             return Err(self.refuse("making clean", range.first, refusal));
         }
-        let version = version.lamport << 16 | u64::from(version.node.0);
         for chunk in range.first.chunk()..=range.last().chunk() {
             let first = Oid(chunk * CHUNK);
             let Some(at) = self.heap.place(first) else {
@@ -219,15 +298,7 @@ impl HeapMut<'_> {
                 let oid = Oid(first.0 + slot as u64);
                 // SAFETY: it is a call, as was tested first.
                 unsafe { self.heap.close(oid, Place { slot, ..at }) };
-                let heap = &*self.heap;
-                let chunk = &heap.chunks[at.chunk];
-                let seen = heap.published.as_ref().zip(chunk.storage(slot));
-                let place = seen.and_then(|(own, at)| own.seen(at, chunk.binding.bytes()));
-                if let Some((place, record)) = place.zip(heap.publication(oid))
-                    && !record.is_published()
-                {
-                    record.publish(place, version);
-                }
+                self.heap.publish_at(oid, Place { slot, ..at }, version);
             }
         }
         Ok(())
@@ -247,11 +318,21 @@ impl HeapMut<'_> {
         objects: impl Iterator<Item = Oid> + Clone,
         mut read: impl FnMut(Oid, SeenBy),
     ) {
-        let heap = &*self.heap;
-        let records = |oid| Some((oid, heap.publication(oid)?));
-        publication::unpublish_all(objects.filter_map(records), |oid, readers| {
-            read(oid, SeenBy(readers));
-        });
+        let heap = &mut *self.heap;
+        match &mut heap.published {
+            None => (),
+            Some(Published::Mapped(own)) => {
+                let record = |oid| Some((oid, own.records.record(heap.cluster.record_of(oid))?));
+                publication::unpublish_all(objects.filter_map(record), |oid, readers| {
+                    read(oid, SeenBy(readers));
+                });
+            }
+            Some(Published::Window(own)) => {
+                own.unpublish_all(objects.map(|oid| oid.0), |id, readers| {
+                    read(Oid(id), SeenBy(readers));
+                });
+            }
+        }
     }
 
     /// What `f` finds in the record of another node's object, if that can be seen from here.
@@ -272,7 +353,13 @@ impl HeapMut<'_> {
         self.look_at(of, oid, |record| {
             let look = record.look()?;
             record.mark(SeenBy::bit(self.heap.node));
-            Some(PublishedObject { of, oid, look })
+            let (version, found) = (look.version, Found::Mapped(look));
+            Some(PublishedObject {
+                of,
+                oid,
+                version,
+                found,
+            })
         })
     }
 
@@ -283,9 +370,12 @@ impl HeapMut<'_> {
         let Some(at) = heap.place(object.oid) else {
             return false;
         };
+        let Found::Mapped(look) = object.found else {
+            return true;
+        };
         let bytes = heap.chunks[at.chunk].binding.bytes();
         let seen = heap.cluster.seen(object.of);
-        let Some(from) = seen.and_then(|seen| seen.at(object.look.place, bytes)) else {
+        let Some(from) = seen.and_then(|seen| seen.at(look.place, bytes)) else {
             return false;
         };
         heap.there.clear();
@@ -302,7 +392,10 @@ impl HeapMut<'_> {
 
     /// Whether what was copied is whole, and of the version that was looked at.
     pub fn still_there(&self, object: &PublishedObject) -> bool {
-        let still = |record: &Publication| record.still(object.look).then_some(());
+        let Found::Mapped(look) = object.found else {
+            return true;
+        };
+        let still = |record: &Publication| record.still(look).then_some(());
         self.look_at(object.of, object.oid, still).is_some()
     }
 
@@ -315,9 +408,10 @@ impl HeapMut<'_> {
     pub fn install_there(&mut self, object: &PublishedObject) -> Result<usize, InstallError> {
         let copied = std::mem::take(&mut self.heap.there);
         let mut buffer = self.heap.pre_images.buffer();
-        let packed = match self.binding(object.oid) {
-            Some(binding) => binding.packed(&copied, &mut buffer),
-            None => &[],
+        let packed = match (self.binding(object.oid), object.found) {
+            (Some(binding), Found::Mapped(_)) => binding.packed(&copied, &mut buffer),
+            (Some(_), Found::Window) => &copied,
+            (None, _) => &[],
         };
         let installed = self.install(object.oid, packed).map(|()| packed.len());
         self.heap.pre_images.recycle(buffer);

@@ -33,12 +33,14 @@
 
 #[cfg(feature = "processes")]
 mod inherited;
+mod joined;
 #[cfg(feature = "processes")]
 mod membership;
 #[cfg(not(feature = "processes"))]
 #[path = "without_processes.rs"]
 mod membership;
 
+pub use joined::Joined;
 pub use membership::{
     BuildId, HandshakeError, HandshakeRefusal, JoinError, Membership, RefusedConnections,
 };

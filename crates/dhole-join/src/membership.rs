@@ -38,6 +38,7 @@ pub use error::{HandshakeError, HandshakeRefusal, JoinError, RefusedConnections}
 pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 
+use crate::Joined;
 use channel::Encryption;
 use dhole_net::Port;
 use dhole_net::launcher::Launcher;
@@ -168,17 +169,15 @@ impl Membership {
     /// # Errors
     /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.
     pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
-        self.join_neighbours(&[]).map(|(port, _)| port)
+        self.join_neighbours(&[]).map(|joined| joined.port)
     }
 
-    /// The same, and as many processes of the cluster as share the cores of this one, itself among
-    /// them, as far as is known: what a process does while it waits should depend on that. Others
-    /// of this machine are shown these files, at most three, if the port shares memory with them
-    /// ([`Port::shown_by`]).
+    /// The same, with what else is known of the others then. Those of this machine are shown these
+    /// files, at most three, if the port shares memory with them ([`Port::shown_by`]).
     ///
     /// # Errors
     /// As [`join`](Membership::join).
-    pub fn join_neighbours(self, shows: &[OwnedFd]) -> Result<(Box<dyn Port>, usize), JoinError> {
+    pub fn join_neighbours(self, shows: &[OwnedFd]) -> Result<Joined, JoinError> {
         let (me, nodes) = (self.node, self.nodes);
         let (within, bound) = (self.within, self.bound);
         let terms = Terms {
@@ -189,11 +188,22 @@ impl Membership {
             places: Places::default(),
         };
         match self.way {
-            Way::Meet(meet) => meet.join(me, terms, within, bound, shows),
+            Way::Meet(meet) => {
+                let (port, neighbours) = meet.join(me, terms, within, bound, shows)?;
+                Ok(Joined {
+                    port,
+                    neighbours,
+                    windows: None,
+                })
+            }
             #[cfg(feature = "mpi")]
             Way::Launched { neighbours } => {
-                let port = mpi::join(me, &terms, within, bound)?;
-                Ok((port, neighbours))
+                let (port, windows) = mpi::join(me, &terms, within, bound)?;
+                Ok(Joined {
+                    port,
+                    neighbours,
+                    windows: Some(windows),
+                })
             }
         }
     }

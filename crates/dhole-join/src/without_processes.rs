@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use dhole_model::{MissingFeature, NodeId};
 
+use crate::Joined;
 use dhole_net::variables::{Look, RUN, is_set, lone};
 use dhole_net::{EnvironmentError, Port};
 
@@ -73,11 +74,11 @@ impl Membership {
         match self {}
     }
 
-    /// The same, and the processes that share this one's cores.
+    /// The same, with what else is known of the others.
     ///
     /// # Errors
     /// None, for there is no membership.
-    pub fn join_neighbours(self, _: &[OwnedFd]) -> Result<(Box<dyn Port>, usize), JoinError> {
+    pub fn join_neighbours(self, _: &[OwnedFd]) -> Result<Joined, JoinError> {
         match self {}
     }
 }

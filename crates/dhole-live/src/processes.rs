@@ -39,8 +39,8 @@ use dhole_node::{
     Woken,
 };
 use dhole_protocol::Message;
-use dhole_space::VisibleMemory;
 use dhole_space::runtime_thread::{self, SignalMask};
+use dhole_space::{VisibleMemory, WindowMaker};
 use rustix::time::ClockId;
 
 use crate::fibers::{Maker, Turn};
@@ -196,6 +196,13 @@ impl Processes {
     /// it has none to show: there objects are read one-sided.
     pub fn showing(mut self, memory: std::io::Result<VisibleMemory>) -> Processes {
         self.neighbours.show(memory);
+        self
+    }
+
+    /// The port reaches the memory of other processes, in windows that are made like this: there
+    /// objects are read one-sided.
+    pub fn reaching(mut self, windows: WindowMaker) -> Processes {
+        self.neighbours.reach(windows);
         self
     }
 

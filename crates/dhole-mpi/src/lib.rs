@@ -9,6 +9,7 @@ mod library;
 mod send_channel;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -3,6 +3,8 @@
 //! after it is finalised.
 #![expect(unsafe_code, reason = "the library is written in C")]
 
+pub(super) mod window;
+
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
@@ -38,6 +40,9 @@ pub enum MpiError {
     /// It is not initialised, or finalised already.
     #[error("MPI is not initialised, or is finalised already")]
     Over,
+    /// What others put into a window is not what its process finds there, until both say so.
+    #[error("the MPI library's windows are not of the unified model (MPI_WIN_MODEL)")]
+    Separate,
     /// Not all processes did their part in time.
     #[error("not all processes came within {0:?}")]
     Late(Duration),

@@ -5,9 +5,9 @@
 //! of it may change. The reader looks, copies and looks again; what it finds twice to be wanting
 //! it asks for by message.
 
-use dhole_heap::{HeapMut, Miss, MonitorCall, PublishedObject, SeenBy};
-use dhole_model::{NodeId, Oid, OidRange};
-use dhole_protocol::{Command, Commands, ProtocolError, Sent, Unread};
+use dhole_heap::{HeapMut, Miss, MonitorCall, PublishedObject, RemoteObject, RemoteRead, SeenBy};
+use dhole_model::{NodeId, Oid, OidRange, Version};
+use dhole_protocol::{Command, Commands, ProtocolError, Sent, Unread, Wanted};
 
 use crate::node::State;
 use crate::step::Step;
@@ -40,6 +40,12 @@ impl Link<'_> {
             .one_sided
             .times()
             .then(|| self.machine.now(self.node.id));
+        if let Some(object) = call.split().0.remote(of, oid) {
+            return match self.read_remote(call, missed, wanted, object) {
+                Some(object) => self.takes_there(call, miss, &object, began_ns),
+                None => Ok(false),
+            };
+        }
         for _ in 0..ATTEMPTS {
             self.passes(call, of, oid);
             let (heap, state) = call.split();
@@ -59,6 +65,36 @@ impl Link<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Reads an object in its last writer's window, without the lock; what is to be taken.
+    fn read_remote(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        missed: &Unread,
+        wanted: Wanted,
+        mut object: RemoteObject,
+    ) -> Option<PublishedObject> {
+        let need = wanted.need;
+        let may_do = |version: Version| version.node == need.node && version >= need;
+        call.unlock();
+        let mut version = None;
+        for _ in 0..ATTEMPTS {
+            match object.read(may_do) {
+                Ok(RemoteRead::Changed) => (),
+                Ok(RemoteRead::Whole(whole)) => {
+                    version = Some(whole);
+                    break;
+                }
+                // A node that is not reached is asked by message, which finds out more.
+                Ok(RemoteRead::Absent) | Err(_) => break,
+            }
+        }
+        let (mut heap, state) = call.split();
+        // Messages may have come meanwhile.
+        let still = state.protocol.wants_there(missed) == Some(wanted);
+        let is_taken = |version: &Version| still && state.protocol.is_wanted(wanted, *version);
+        heap.take_remote(object, version.filter(is_taken))
     }
 
     /// A step of a one-sided read takes its time, where it takes any.

@@ -104,8 +104,12 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
         None => (None, Vec::new()),
     };
     match membership.join_neighbours(&shows) {
-        Ok((port, neighbours)) => {
-            let machine = Processes::new(port, seed)?.neighbours(neighbours);
+        Ok(joined) => {
+            let machine = Processes::new(joined.port, seed)?.neighbours(joined.neighbours);
+            let machine = match joined.windows {
+                Some(windows) => machine.reaching(windows),
+                None => machine,
+            };
             let machine = match memory {
                 Some(memory) => machine.showing(memory),
                 None => machine,

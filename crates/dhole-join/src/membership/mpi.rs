@@ -9,6 +9,7 @@ use super::error::JoinError;
 use super::terms::Terms;
 use dhole_mpi::Mpi;
 use dhole_net::{FailureDetector, Port};
+use dhole_space::WindowMaker;
 
 /// How long the goodbyes of processes that do not fit together may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
@@ -18,7 +19,7 @@ pub(super) fn join(
     terms: &Terms,
     within: Duration,
     bound: Duration,
-) -> Result<Box<dyn Port>, JoinError> {
+) -> Result<(Box<dyn Port>, WindowMaker), JoinError> {
     let mut says = Vec::new();
     terms.write(&mut says);
     let (port, said) = Mpi::of_all(&says, within).map_err(|error| JoinError::Mpi {
@@ -32,7 +33,8 @@ pub(super) fn join(
         port.close(GOODBYE_WITHIN);
     }
     agreed?;
-    Ok(Box::new(FailureDetector::new(port, bound)))
+    let windows = port.window_maker(within);
+    Ok((Box::new(FailureDetector::new(port, bound)), windows))
 }
 
 /// Compares what the launcher says with what the library knows, and the terms of all.

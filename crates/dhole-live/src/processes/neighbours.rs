@@ -8,7 +8,7 @@ use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::Port;
 use dhole_node::{Domain, Domains};
-use dhole_space::{DomainFile, VisibleMemory};
+use dhole_space::{DomainFile, VisibleMemory, WindowMaker};
 
 /// Of the files that a process shows, that of raw memory.
 const RAW: usize = 2;
@@ -19,6 +19,8 @@ pub(super) struct Neighbours {
     memory: Option<io::Result<Arc<VisibleMemory>>>,
     /// By node: whether its process is on this machine, and shows its memory if it can.
     near: Box<[bool]>,
+    /// Makes windows of all nodes, where the port reaches memory that is not mapped.
+    windows: Option<WindowMaker>,
 }
 
 impl Neighbours {
@@ -27,6 +29,7 @@ impl Neighbours {
         Neighbours {
             memory: None,
             near: (0..port.nodes()).map(near).collect(),
+            windows: None,
         }
     }
 
@@ -34,10 +37,14 @@ impl Neighbours {
         self.memory = Some(memory.map(Arc::new));
     }
 
+    pub(super) fn reach(&mut self, windows: WindowMaker) {
+        self.windows = Some(windows);
+    }
+
     /// Whether objects may be read in the memory of a node.
     #[inline]
     pub(super) fn sees(&self, of: NodeId) -> bool {
-        self.memory.is_some() && self.near[of.index()]
+        self.windows.is_some() || self.memory.is_some() && self.near[of.index()]
     }
 
     /// The domain of the node here, if others are in it. All of a machine say the same, for each
@@ -77,6 +84,9 @@ impl Neighbours {
 
     /// Has objects published and read; what the system refuses of it, in words.
     pub(super) fn publish(&self, port: &dyn Port, cluster: &Cluster) -> Vec<String> {
+        if let Some(make) = &self.windows {
+            return publish_through(make, cluster).err().into_iter().collect();
+        }
         let memory = match &self.memory {
             Some(Ok(memory)) => memory,
             Some(Err(error)) => return vec![refused(error)],
@@ -97,6 +107,19 @@ impl Neighbours {
         });
         why.extend(published.err().as_ref().map(refused));
         why
+    }
+}
+
+fn publish_through(make: &WindowMaker, cluster: &Cluster) -> Result<(), String> {
+    let unreached = |why| {
+        format!("objects are asked for by message: no node reaches the memory of others: {why}")
+    };
+    let memory = make().map_err(unreached)?;
+    match cluster.publish_through(memory) {
+        true => Ok(()),
+        false => Err(unreached(
+            "nothing is read in it under this protocol".into(),
+        )),
     }
 }
 

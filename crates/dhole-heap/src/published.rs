@@ -1,0 +1,30 @@
+//! Where a heap publishes its objects.
+
+use dhole_space::{IDS_PER_PAGE, OwnPublications, WindowPublications};
+
+/// Where a heap publishes.
+pub(crate) enum Published {
+    /// In memory that neighbours map.
+    Mapped(OwnPublications),
+    /// In a window, which neighbours reach through a port.
+    Window(WindowPublications),
+}
+
+impl Published {
+    /// Nothing is published any more.
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Published::Mapped(own) => own.records.clear(),
+            Published::Window(own) => own.clear(),
+        }
+    }
+
+    /// Gives the memory of the records of a page of handles back; nothing is published there.
+    pub(crate) fn release(&self, first: u64) {
+        match self {
+            Published::Mapped(own) => own.records.release(first, IDS_PER_PAGE),
+            // A record there is another object's next.
+            Published::Window(_) => (),
+        }
+    }
+}
