@@ -154,8 +154,8 @@ impl Cluster {
     /// cluster has.
     ///
     /// # Errors
-    /// [`ReserveError::Ids`] when some of them are used here already, or there are none so high;
-    /// [`ReserveError::Settled`] the second time.
+    /// [`ReserveError::Taken`] when some of them are used here already, [`ReserveError::Ids`] when
+    /// there are none so high, and [`ReserveError::Settled`] the second time.
     pub fn settle(&self, window: Range<u64>, stamp: u64) -> Result<(), ReserveError> {
         let unsettled = self
             .multiprocess

@@ -93,6 +93,16 @@ pub enum ReserveError {
     /// Which ids a cluster of several processes has is settled once, and only there.
     #[error("settling which object ids a cluster has: it has some already")]
     Settled,
+    /// While processes agreed on the object ids of a run, another run of this process took some.
+    #[error(
+        "the object ids of this run, from {first} on, were taken by another run of this process \
+         while its processes agreed on them: begin no other run in a process until one of several \
+         processes has begun"
+    )]
+    Taken {
+        /// The first of the ids.
+        first: u64,
+    },
     /// The run has used up its object ids, which are never used again.
     #[error(
         "object ids are used up: {ids} more wanted, {left} of {all} left, which are never used \

@@ -288,7 +288,8 @@ pub fn ids_left() -> Range<u64> {
 /// used them. Clusters of this process with the same stamp are parts of one, and take the same.
 ///
 /// # Errors
-/// [`ReserveError::Ids`] where clusters of this process had some of them, or none are so high.
+/// [`ReserveError::Taken`] where clusters of this process had some of them, [`ReserveError::Ids`]
+/// where none are so high.
 ///
 /// # Panics
 /// If no cluster has slots.
@@ -309,7 +310,11 @@ pub fn take_window(
         return Ok(());
     }
     let (next, all) = (space.next_id, 1 << space.index_bits);
-    if window.start < next || window.end > all || window.is_empty() {
+    if window.start < next {
+        let first = window.start;
+        return Err(ReserveError::Taken { first });
+    }
+    if window.end > all || window.is_empty() {
         return Err(ReserveError::Ids {
             ids: window.end.saturating_sub(window.start),
             left: all - next,

@@ -225,3 +225,27 @@ fn where_too_little_is_left_the_error_says_how_much_why_and_what_to_do() {
     );
     assert!(ended.success(), "{ended}");
 }
+
+#[test]
+fn ids_that_another_cluster_took_while_processes_agreed_on_them_are_an_error_that_says_so() {
+    let ended = apart(
+        "ids_that_another_cluster_took_while_processes_agreed_on_them_are_an_error_that_says_so",
+        || {
+            let part = Cluster::part(2, NodeId(0), Detector::Check).unwrap();
+            let window = Cluster::window_of(part.ids_left());
+            let other = Cluster::new(1).unwrap();
+            let node = Monitor::new(&other, NodeId(0), ());
+            let mut guard = node.lock();
+            guard.split().0.alloc_range(10, |i| [i; 32]).unwrap();
+            let refused = part.settle(window.clone(), 7).unwrap_err();
+            let ReserveError::Taken { first } = refused else {
+                panic!("{refused}");
+            };
+            assert_eq!(first, window.start);
+            let words = refused.to_string();
+            assert!(words.contains("by another run of this process"), "{words}");
+            part.settle(Cluster::window_of(part.ids_left()), 8).unwrap();
+        },
+    );
+    assert!(ended.success(), "{ended}");
+}
