@@ -24,6 +24,7 @@ mod names;
 mod objects;
 mod sharing;
 mod started;
+mod tasks;
 mod waiting;
 
 pub use arrays::*;
@@ -40,6 +41,7 @@ pub use names::*;
 pub use objects::*;
 pub use sharing::*;
 pub use started::*;
+pub use tasks::*;
 pub use waiting::*;
 
 use dhole::{Result, Worker};
@@ -196,6 +198,12 @@ macro_rules! suite {
                 a_collective_that_cannot_be_is_an_error_that_says_why
                 a_collective_that_does_not_come_to_its_end_ends_the_run
                 processes_go_on_while_programs_are_in_collectives
+                every_task_of_a_tree_is_run_once
+                tasks_are_run_in_the_order_of_their_priorities
+                tasks_are_joined_again_and_again
+                what_was_written_before_a_task_was_made_is_read_by_it
+                tasks_that_cannot_be_are_errors_that_say_why
+                each_number_is_called_with_once_whoever_gets_it
             );
         }
     };

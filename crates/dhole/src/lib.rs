@@ -35,6 +35,7 @@
 //! | name shared data | [`Ref`], [`Refs`], [`Own`], [`Array`], [`Array2`], [`Rows`]; [`Share`] says which types |
 //! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`] |
 //! | send messages between nodes that share objects | [`mailbox`] |
+//! | run tasks that make tasks | [`tasks`] |
 //! | find a value by a name | [`names`] |
 //! | share a type by its operations | [`object`](macro@object), [`Object`], [`Client`], [`replicated`], [`on`] |
 //! | read how a run went | [`Run`], [`Report`], [`Counters`] |
@@ -97,6 +98,7 @@ pub mod protocol;
 mod report;
 mod screen;
 pub mod settings;
+pub mod tasks;
 mod words;
 
 pub use config::{Config, run};

@@ -1,0 +1,441 @@
+//! Tasks that make tasks: searches, trees, divide and conquer.
+//!
+//! Each task may push others. A node works on its newest ones, and gives the oldest half of its
+//! tasks to a node that has none. When all tasks of all nodes are done, every node goes on.
+//!
+//! ```
+//! use dhole::{Config, tasks};
+//!
+//! // The numbers of queens' places on a board, row by row.
+//! type Places = Vec<u8>;
+//!
+//! fn is_free(places: &Places, column: u8) -> bool {
+//!     let rows_up = (1..).zip(places.iter().rev());
+//!     rows_up.into_iter().all(|(up, &it)| it != column && it.abs_diff(column) != up)
+//! }
+//!
+//! let run = Config::nodes(2).run(|w| {
+//!     let roots = if w.node().index() == 0 { vec![Places::new()] } else { vec![] };
+//!     let solutions = tasks::tree(
+//!         w,
+//!         roots,
+//!         |_, places, more| {
+//!             for column in (0..6).filter(|column| is_free(&places, *column)) {
+//!                 let mut next = places.clone();
+//!                 next.push(column);
+//!                 more.push(next)?;
+//!             }
+//!             Ok(u64::from(places.len() == 6))
+//!         },
+//!         |one, other| one + other,
+//!     )?;
+//!     Ok(solutions)
+//! })?;
+//! assert_eq!(run.value, Some(4));
+//! # Ok::<(), dhole::RunError>(())
+//! ```
+//!
+//! What was written before a task was pushed is visible to the node that runs it.
+
+mod error;
+mod for_each;
+mod hunt;
+mod pile;
+mod state;
+
+use std::fmt;
+use std::time::Duration;
+
+use dhole_model::{CallSite, NodeId};
+use dhole_node::object::{Calling, Object, call_as, on};
+use dhole_node::{Result, Worker};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::job_queue::ByValue;
+pub use error::TasksError;
+pub use for_each::{Schedule, for_each};
+use hunt::{Hunt, Step};
+use pile::Pile;
+use state::{Counts, Deque, Next};
+
+type Tasked<T> = std::result::Result<T, TasksError>;
+
+/// As many tasks may wait on a node, unless they are [bounded](Tasks::bounded).
+pub const MOST_TASKS: u64 = 1 << 24;
+
+/// A worker looks about so often whether others need tasks.
+const LOOKS_EACH: Duration = Duration::from_micros(50);
+/// At the latest after so many tasks.
+const MOST_BETWEEN: u64 = 1_024;
+
+/// Tasks `T` of all nodes. A handle of 8 bytes, copied freely.
+///
+/// - A node runs its task of the highest [priority](More::push_first), and of equals the newest: a
+///   tree is searched in depth. It keeps the tasks that it makes to itself, without a message and
+///   without a lock. It holds half of each priority out to nodes that have none, the oldest ones,
+///   and runs those itself when it has no others.
+/// - A node without tasks steals from few others, log2 n by chance and log2 n *lifelines*. Then it
+///   waits: those give it tasks when they have some. So nodes that wait send nothing. A steal takes
+///   two messages, a gift one or two.
+/// - [`join`](Tasks::join) ends when all tasks of all nodes are done. It is found by counting the
+///   tasks made and done, twice: 2 messages for each node that runs out of tasks, 2(n-1) for each
+///   time that it may be over, and a barrier.
+#[derive(dhole_heap::Share)]
+#[share(crate = "dhole_heap", nullable, bound = "T: ByValue")]
+#[repr(transparent)]
+pub struct Tasks<T: ByValue> {
+    /// The deque of node 0. Those of the others were made after it, in a row.
+    first: Object<Deque<T>>,
+}
+
+impl<T: ByValue> Clone for Tasks<T> {
+    fn clone(&self) -> Tasks<T> {
+        *self
+    }
+}
+
+impl<T: ByValue> Copy for Tasks<T> {}
+
+impl<T: ByValue> fmt::Debug for Tasks<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tasks({})", Object::id(&self.first).0)
+    }
+}
+
+impl<T: ByValue> Serialize for Tasks<T> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        self.first.serialize(to)
+    }
+}
+
+impl<'de, T: ByValue> Deserialize<'de> for Tasks<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        Object::deserialize(from).map(|first| Tasks { first })
+    }
+}
+
+/// The tasks that a running task makes.
+#[derive(Debug)]
+pub struct More<'a, T: ByValue> {
+    tasks: Tasks<T>,
+    node: NodeId,
+    most: u64,
+    pile: &'a mut Pile<T>,
+    made: &'a mut u64,
+}
+
+impl<T: ByValue> More<'_, T> {
+    /// Makes a task, of priority 0. This node runs it when the running task is done, or another
+    /// node does.
+    ///
+    /// # Errors
+    /// [`TasksError::Full`] if as many tasks wait on this node as may: it was not made.
+    #[inline]
+    #[track_caller]
+    pub fn push(&mut self, task: T) -> Tasked<()> {
+        self.push_first(0, task)
+    }
+
+    /// Makes a task that goes before all of lower priority: in a search for the best, the task of
+    /// the best bound.
+    ///
+    /// # Errors
+    /// As [`push`](More::push).
+    #[inline]
+    #[track_caller]
+    pub fn push_first(&mut self, priority: i64, task: T) -> Tasked<()> {
+        if self.pile.len() >= self.most {
+            return Err(self.tasks.full(self.node, self.most));
+        }
+        *self.made += 1;
+        self.pile.push(priority, task);
+        Ok(())
+    }
+}
+
+impl<T: ByValue> Tasks<T> {
+    /// No tasks yet. The other nodes get the handle through [`once`](Worker::once), another object
+    /// or a [name](crate::names).
+    ///
+    /// # Errors
+    /// [`TasksError::Survives`] in a run that survives the loss of nodes; [`TasksError::Object`] if
+    /// they cannot be made.
+    #[track_caller]
+    pub fn new(w: &mut Worker<'_>) -> Tasked<Tasks<T>> {
+        Tasks::bounded(w, MOST_TASKS)
+    }
+
+    /// The deque of a node.
+    fn of(&self, w: &Worker<'_>, node: NodeId) -> Object<Deque<T>> {
+        Object::nth(&self.first, w, node.index())
+    }
+
+    #[cold]
+    #[track_caller]
+    fn full(&self, node: NodeId, most: u64) -> TasksError {
+        TasksError::Full {
+            tasks: Object::id(&self.first),
+            node,
+            site: CallSite::caller(),
+            most,
+        }
+    }
+
+    /// The same, where at most `most` tasks wait on a node that pushes, at least one. (What others
+    /// give it may be more.)
+    ///
+    /// # Errors
+    /// As [`new`](Tasks::new).
+    #[track_caller]
+    pub fn bounded(w: &mut Worker<'_>, most: u64) -> Tasked<Tasks<T>> {
+        if w.survives() {
+            let (node, site) = (w.node(), CallSite::caller());
+            return Err(TasksError::Survives { node, site });
+        }
+        let nodes = w.nodes();
+        let each = (0..nodes).map(|node| (on(NodeId::at(node)), Deque::new(nodes, most.max(1))));
+        let first = w.new_row(each)?;
+        Ok(Tasks { first })
+    }
+
+    /// Makes a task, of priority 0, before [`join`](Tasks::join) or in a process beside it. Within
+    /// a task [`More::push`] costs less.
+    ///
+    /// # Errors
+    /// [`TasksError::Full`] if as many tasks wait on this node as may: it was not made.
+    #[track_caller]
+    pub fn push(&self, w: &mut Worker<'_>, task: T) -> Tasked<()> {
+        self.push_first(w, 0, task)
+    }
+
+    /// Makes a task that goes before all of lower priority.
+    ///
+    /// # Errors
+    /// As [`push`](Tasks::push).
+    #[track_caller]
+    pub fn push_first(&self, w: &mut Worker<'_>, priority: i64, task: T) -> Tasked<()> {
+        let node = w.node();
+        match self.of(w, node).push(w, priority, task)? {
+            None => Ok(()),
+            Some(most) => Err(self.full(node, most)),
+        }
+    }
+
+    /// Runs tasks until all tasks of all nodes are done. Every node calls it. It ends with a
+    /// barrier: what the tasks wrote is visible to every node after it. Then there may be other
+    /// tasks, and another `join`.
+    ///
+    /// A task that a process of a node pushes while `join` ends may be left for the next one.
+    ///
+    /// # Errors
+    /// Those of `run`, which end the run; [`TasksError::Object`] if the tasks are freed; as
+    /// [`barrier`](Worker::barrier). A node that never calls it is a deadlock, or an error that
+    /// names its call.
+    #[track_caller]
+    pub fn join(
+        &self,
+        w: &mut Worker<'_>,
+        mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        let (node, is_alone) = (w.node(), w.nodes() == 1);
+        let own = self.of(w, node);
+        let most = own.begin(w)?;
+        let mut pile = Pile::default();
+        let mut untold = Counts::default();
+        let mut looks = Looks::new(w.now());
+        loop {
+            while let Some(task) = pile.pop() {
+                let mut more = More {
+                    tasks: *self,
+                    node,
+                    most,
+                    pile: &mut pile,
+                    made: &mut untold.made,
+                };
+                run(w, task, &mut more)?;
+                untold.done += 1;
+                if looks.is_due() && pile.len() > 1 && !is_alone {
+                    self.look(w, own, &mut pile, &mut untold)?;
+                    looks.looked(w.now());
+                }
+            }
+            match self.hunt(w, own, &mut untold)? {
+                Next::Tasks(tasks) => (pile, looks) = (tasks, Looks::new(w.now())),
+                Next::Over => break,
+            }
+        }
+        Ok(w.barrier()?)
+    }
+
+    /// Gives tasks to those who have none.
+    #[track_caller]
+    fn look(
+        &self,
+        w: &mut Worker<'_>,
+        own: Object<Deque<T>>,
+        pile: &mut Pile<T>,
+        untold: &mut Counts,
+    ) -> Tasked<()> {
+        // Each gets half of what is left, and at least one is.
+        let most = u64::from(pile.len().ilog2());
+        let (shared, hungry) = own.look(w, std::mem::take(untold), most)?;
+        for node in hungry {
+            let other = self.of(w, node);
+            w.suppose(&other, node);
+            let gives = other.start_give(w, pile.half())?;
+            w.forget_unless_refused(gives)?;
+        }
+        if shared == 0 && pile.len() > 1 {
+            own.give(w, pile.half())?;
+        }
+        Ok(())
+    }
+
+    /// Looks for tasks, and waits for some, or until it is over.
+    #[track_caller]
+    fn hunt(
+        &self,
+        w: &mut Worker<'_>,
+        own: Object<Deque<T>>,
+        untold: &mut Counts,
+    ) -> Tasked<Next<T>> {
+        let me = w.node();
+        let mut hunt = Hunt::new(me, w.nodes(), || w.random());
+        loop {
+            let found = match hunt.step() {
+                Step::Take => {
+                    let (tasks, counts) = own.take(w, std::mem::take(untold))?;
+                    hunt.took(counts);
+                    tasks
+                }
+                Step::Steal { victim, hangs } => {
+                    let tasks = self.at(w, victim).steal(w, me, hangs)?;
+                    hunt.stole();
+                    tasks
+                }
+                Step::Report(counts) => {
+                    let first = NodeId(0);
+                    hunt.reported(self.at(w, first).report(w, me, counts)?);
+                    continue;
+                }
+                Step::Ask(node) => {
+                    hunt.asked(self.at(w, node).made(w)?);
+                    continue;
+                }
+                Step::End(node) => {
+                    let ends = self.at(w, node).start_end(w)?;
+                    w.forget_unless_refused(ends)?;
+                    hunt.told();
+                    continue;
+                }
+                Step::Wait => {
+                    let calling = Calling::of("Deque::await_next", "Tasks::join");
+                    let next = call_as(
+                        w,
+                        own,
+                        calling,
+                        (),
+                        |deque, ()| deque.has_next(),
+                        |deque, ()| deque.await_next(),
+                    );
+                    return Ok(next?);
+                }
+            };
+            if !found.is_empty() {
+                return Ok(Next::Tasks(found));
+            }
+        }
+    }
+
+    /// The deque of a node, which is there.
+    fn at(&self, w: &mut Worker<'_>, node: NodeId) -> Object<Deque<T>> {
+        let deque = self.of(w, node);
+        w.suppose(&deque, node);
+        deque
+    }
+
+    /// Frees the tasks that are left, and what kept them.
+    ///
+    /// # Errors
+    /// [`TasksError::Object`] if they were freed before.
+    #[track_caller]
+    pub fn free(&self, w: &mut Worker<'_>) -> Tasked<()> {
+        for node in 0..w.nodes() {
+            Object::free(&self.of(w, NodeId::at(node)), w)?;
+        }
+        Ok(())
+    }
+}
+
+/// When a worker looks whether others need tasks.
+struct Looks {
+    /// So many tasks are between two looks.
+    between: u64,
+    /// The tasks since the last one.
+    since: u64,
+    at: Duration,
+}
+
+impl Looks {
+    fn new(now: Duration) -> Looks {
+        Looks {
+            between: 1,
+            since: 0,
+            at: now,
+        }
+    }
+
+    /// A task is done: whether a look is due.
+    fn is_due(&mut self) -> bool {
+        self.since += 1;
+        self.since >= self.between
+    }
+
+    /// The worker has looked.
+    fn looked(&mut self, now: Duration) {
+        let took = now.saturating_sub(self.at).as_nanos().max(1);
+        let fit = u128::from(self.since) * LOOKS_EACH.as_nanos() / took;
+        // The next tasks may be longer.
+        let most = MOST_BETWEEN.min(2 * self.between);
+        self.between = (fit as u64).clamp(1, most);
+        (self.since, self.at) = (0, now);
+    }
+}
+
+/// Runs the tasks of a tree and combines their results: [`Tasks`] for one `join`. Every node calls
+/// it, with the roots that it has, perhaps none. Each gets the results of all tasks of all nodes,
+/// combined, or `None` if there were no tasks.
+///
+/// Which node runs a task is decided by chance, so `combine` must be associative and commutative,
+/// and of floating-point numbers the last bits differ from run to run.
+///
+/// # Errors
+/// As [`Tasks::join`], [`Tasks::push`] and [`Worker::all_reduce`].
+#[track_caller]
+pub fn tree<T: ByValue, R: Serialize + DeserializeOwned>(
+    w: &mut Worker<'_>,
+    roots: impl IntoIterator<Item = T>,
+    mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<R>,
+    mut combine: impl FnMut(R, R) -> R,
+) -> Result<Option<R>> {
+    let tasks = w.once(|w| Ok(Tasks::new(w)?))?;
+    for root in roots {
+        tasks.push(w, root)?;
+    }
+    let mut both = |one: Option<R>, other: Option<R>| match (one, other) {
+        (Some(one), Some(other)) => Some(combine(one, other)),
+        (one, other) => one.or(other),
+    };
+    let mut mine = None;
+    tasks.join(w, |w, task, more| {
+        let result = run(w, task, more)?;
+        mine = both(mine.take(), Some(result));
+        Ok(())
+    })?;
+    let all = w.all_reduce(mine, both)?;
+    if w.node() == NodeId(0) {
+        tasks.free(w)?;
+    }
+    Ok(all)
+}
