@@ -25,4 +25,5 @@ pub mod raw;
 pub mod raytrace;
 pub mod sor;
 pub mod tsp;
+pub mod uts;
 pub mod water;

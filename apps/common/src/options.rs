@@ -131,6 +131,9 @@ pub enum BadInput {
         /// The factor asked for.
         omega: f64,
     },
+    /// A tree that no number of nodes could search.
+    #[error("{0}")]
+    Tree(&'static str),
     /// No cell could be told near from far.
     #[error("an opening angle of {theta}: it must be a finite number of at least 0")]
     Theta {

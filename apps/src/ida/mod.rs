@@ -1,7 +1,7 @@
 //! The 15-puzzle by iterative deepening (Korf's IDA*, 1985). A round searches all positions that
 //! may be solved within a number of moves, by the distances of the tiles. The next round allows
-//! more moves, until there is a solution. Every node has a queue of jobs: positions a few moves
-//! from the first. A node whose queue is empty takes jobs from another's.
+//! more moves, until there is a solution. Tasks are positions a few moves from the first: each node
+//! has its own, and a node that has none left takes some of another's.
 
 mod options;
 mod position;

@@ -8,7 +8,7 @@ use super::position::{Move, Position};
 const DEPTH: u32 = 10;
 
 /// A position on the way, with how it was reached.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Job {
     position: Position,
     moves: u16,

@@ -1,44 +1,12 @@
 //! Iterative deepening on all nodes.
 
-use dhole::{JobQueue, Object, Result, Worker, on};
-use serde::{Deserialize, Serialize};
+use dhole::tasks::Tasks;
+use dhole::{JobQueue, Result, Worker};
 
 use super::search::{Job, Seen, UNITS};
 use super::{Found, Position};
 use crate::mistake::Mistake;
 use crate::solve::Steps;
-
-/// The jobs of one node, which others take from when they have none.
-#[derive(Serialize, Deserialize, Default)]
-struct OwnJobs {
-    jobs: Vec<Job>,
-}
-
-#[dhole::object]
-impl OwnJobs {
-    pub fn fill(&mut self, jobs: Vec<Job>) {
-        self.jobs = jobs;
-    }
-
-    pub fn pop(&mut self) -> Option<Job> {
-        self.jobs.pop()
-    }
-
-    /// Gives half of the jobs away, the first ones.
-    pub fn steal(&mut self) -> Vec<Job> {
-        let half = self.jobs.len().div_ceil(2);
-        self.jobs.drain(..half).collect()
-    }
-
-    /// Gives the jobs to a node that asks, and keeps them.
-    pub fn copy(&self) -> Vec<Job> {
-        self.jobs[..self.jobs.len().div_ceil(2)].to_vec()
-    }
-
-    pub fn put(&mut self, jobs: Vec<Job>) {
-        self.jobs.extend(jobs);
-    }
-}
 
 /// The fewest moves.
 pub fn solve(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Result<Found> {
@@ -87,9 +55,7 @@ pub fn solve_with(
     mistake: Mistake,
 ) -> Result<Found> {
     let (me, nodes) = (w.node(), w.nodes());
-    // Each node keeps its own queue, and knows those of the others.
-    let mine = w.new_object(on(me), OwnJobs::default())?;
-    let queues: Vec<Object<OwnJobs>> = w.all_gather(mine)?;
+    let tasks = w.once(|w| Ok(Tasks::<Job>::new(w)?))?;
     steps.begin(w)?;
     let mut bound = position.distance();
     let mut nodes_expanded = 0;
@@ -103,13 +69,17 @@ pub fn solve_with(
             seen.add(near);
         }
         let own = jobs.into_iter().skip(me.index()).step_by(nodes);
-        mine.fill(w, own.collect())?;
-        w.barrier()?;
-        while let Some(job) = next_job(w, &queues, mine, mistake)? {
+        let own: Vec<Job> = own.collect();
+        own.iter().try_for_each(|job| tasks.push(w, *job))?;
+        tasks.join(w, |w, job, _| {
             let before = seen.expanded;
             seen.look(job, bound);
+            if mistake == Mistake::StolenJobsStay && !own.contains(&job) {
+                seen.look(job, bound); // as its first owner does too
+            }
             w.work((seen.expanded - before) * UNITS);
-        }
+            Ok(())
+        })?;
         let all = w.all_reduce(seen, |mut all, seen| {
             all.add(seen);
             all
@@ -125,30 +95,4 @@ pub fn solve_with(
         }
         bound = all.next;
     }
-}
-
-/// A job of the own queue, or else of another's, beginning with the next node's.
-fn next_job(
-    w: &mut Worker<'_>,
-    queues: &[Object<OwnJobs>],
-    mine: Object<OwnJobs>,
-    mistake: Mistake,
-) -> Result<Option<Job>> {
-    if let Some(job) = mine.pop(w)? {
-        return Ok(Some(job));
-    }
-    let me = w.node().index();
-    for other in (1..queues.len()).map(|step| (me + step) % queues.len()) {
-        let mut stolen = match mistake {
-            Mistake::StolenJobsStay => queues[other].copy(w)?,
-            _ => queues[other].steal(w)?,
-        };
-        if let Some(job) = stolen.pop() {
-            if !stolen.is_empty() {
-                mine.put(w, stolen)?;
-            }
-            return Ok(Some(job));
-        }
-    }
-    Ok(None)
 }

@@ -14,6 +14,7 @@ mod programs;
 mod raw_programs;
 mod surviving;
 mod tsplib;
+mod uts;
 mod water;
 
 /// The program `barnes` of another crate. `cargo test --workspace` builds it beside these.
