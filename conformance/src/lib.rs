@@ -35,8 +35,8 @@ pub use dhole_check::{
 };
 pub use dhole_testkit::seeds;
 pub use platform::{
-    ByMessage, Deaf, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, Remote,
-    SeeingProcesses, Tampered, Unwoken,
+    ByMessage, Deaf, Detected, Impatient, Meeting, OverPorts, OverTcp, Placed, ReachingProcesses,
+    Remote, SeeingProcesses, Tampered, Unwoken,
 };
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub use raw_memory::InDomains;

@@ -15,7 +15,7 @@ use dhole_sim::Sim;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::ports::{Make, seeing};
+use crate::ports::{Make, reaching, seeing};
 
 /// Nodes as processes are, over TCP, but all in this process: what they say to each other goes
 /// through the kernel as bytes, and no node sees more of another than a process would. One run at a
@@ -101,6 +101,30 @@ impl Platform for SeeingProcesses {
             Box::new(machine) as Box<dyn Machine + Send>
         };
         seeing(nodes).into_iter().map(machine).collect()
+    }
+}
+
+/// Nodes as processes are that reach each other's memory through their port alone, in windows, but
+/// all in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct ReachingProcesses;
+
+impl Platform for ReachingProcesses {
+    fn name(&self) -> String {
+        "windows, one-sided".into()
+    }
+
+    fn machine(&self, _: usize, _: u64) -> Box<dyn Machine> {
+        unreachable!("every node has a machine of its own")
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        let machine = |(port, windows)| {
+            let machine = Processes::new(port, seed).expect("the port offers all");
+            let machine = machine.neighbours(nodes).reaching(windows);
+            Box::new(machine) as Box<dyn Machine + Send>
+        };
+        reaching(nodes).into_iter().map(machine).collect()
     }
 }
 

@@ -16,6 +16,7 @@ mod node;
 mod patience;
 mod remote;
 mod waiting;
+mod windows;
 
 use dhole_net::Port;
 
@@ -27,6 +28,7 @@ pub use node::{Node, together};
 pub use patience::Patience;
 pub use remote::*;
 pub use waiting::*;
+pub use windows::reaching;
 
 /// Makes the ports of a cluster of so many nodes, in the order of the nodes.
 pub type Make = fn(usize) -> Vec<Box<dyn Port>>;

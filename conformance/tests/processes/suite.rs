@@ -34,20 +34,31 @@ conformance::suite!(
     seeing_home,
     conformance::Under(conformance::SeeingProcesses, dhole::Coherence::Home)
 );
+conformance::suite!(reaching, conformance::ReachingProcesses);
+conformance::suite!(
+    reaching_update,
+    conformance::Under(conformance::ReachingProcesses, dhole::Coherence::Update)
+);
 conformance::suite!(udp, super::UDP);
 
 #[test]
 fn random_programs_between_processes_are_as_if_sequential() {
     use conformance::oracle::{Size, execute, expected, generate};
-    use conformance::{Detected, OverTcp, Platform, SeeingProcesses, Under, seeds};
+    use conformance::{
+        Detected, OverTcp, Platform, ReachingProcesses, SeeingProcesses, Under, seeds,
+    };
     use dhole::{Coherence, Detector};
 
-    let platforms: [&dyn Platform; 9] = [
+    let platforms: [&dyn Platform; 13] = [
         &SHM,
         &SeeingProcesses,
         &Detected(SeeingProcesses, Detector::Vm),
         &Under(SeeingProcesses, Coherence::Update),
         &Under(SeeingProcesses, Coherence::Home),
+        &ReachingProcesses,
+        &Detected(ReachingProcesses, Detector::Vm),
+        &Under(ReachingProcesses, Coherence::Update),
+        &Under(ReachingProcesses, Coherence::Home),
         &UDP,
         &OverTcp,
         &Under(OverTcp, Coherence::Update),

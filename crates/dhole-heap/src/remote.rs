@@ -67,11 +67,14 @@ impl RemoteObject {
 }
 
 impl HeapMut<'_> {
-    /// An object of another node, if that node's window can be reached and this node knows how
-    /// long the object is.
+    /// An object of another node, if that node's window is reached and this node knows how long
+    /// the object is.
     pub fn remote(&mut self, of: NodeId, oid: Oid) -> Option<RemoteObject> {
         let heap = &mut *self.heap;
         let windows = heap.cluster.windows.get().filter(|_| of != heap.node)?;
+        if !windows.reaches(of.index()) {
+            return None;
+        }
         let at = heap.place(oid)?;
         Some(RemoteObject {
             windows: Arc::clone(windows),

@@ -78,7 +78,7 @@ impl Link<'_> {
         let need = wanted.need;
         let may_do = |version: Version| version.node == need.node && version >= need;
         call.unlock();
-        let mut version = None;
+        let (mut version, mut unreached) = (None, None);
         for _ in 0..ATTEMPTS {
             match object.read(may_do) {
                 Ok(RemoteRead::Changed) => (),
@@ -86,11 +86,21 @@ impl Link<'_> {
                     version = Some(whole);
                     break;
                 }
-                // A node that is not reached is asked by message, which finds out more.
-                Ok(RemoteRead::Absent) | Err(_) => break,
+                Ok(RemoteRead::Absent) => break,
+                Err(error) => {
+                    unreached = Some(error.why);
+                    break;
+                }
             }
         }
         let (mut heap, state) = call.split();
+        if let Some(why) = unreached {
+            // A message finds out more, if the node is lost.
+            state.warn(format!(
+                "objects of {} are asked for by message: {why}",
+                need.node
+            ));
+        }
         // Messages may have come meanwhile.
         let still = state.protocol.wants_there(missed) == Some(wanted);
         let is_taken = |version: &Version| still && state.protocol.is_wanted(wanted, *version);

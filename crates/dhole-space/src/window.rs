@@ -31,12 +31,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use dhole_model::unpoisoned::lock;
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::AtomicU64;
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// Bytes of a word.
 const WORD_BYTES: usize = size_of::<u64>();
@@ -150,6 +153,10 @@ pub struct Windows {
     layout: Layout,
     nodes: usize,
     me: usize,
+    /// Of two reads at once one would put its mark in place of the other's.
+    one_read: Mutex<()>,
+    /// By node: a transfer did not come about.
+    given_up: Box<[AtomicBool]>,
 }
 
 /// How a read ended.
@@ -172,7 +179,14 @@ impl Windows {
             layout,
             nodes,
             me,
+            one_read: Mutex::default(),
+            given_up: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
         }
+    }
+
+    /// Whether every transfer with a node has come about.
+    pub fn reaches(&self, node: usize) -> bool {
+        !self.given_up[node].load(Ordering::Relaxed)
     }
 
     /// Reads an object of so many bytes in the window of another node, if that publishes it in a
@@ -180,8 +194,24 @@ impl Windows {
     /// Nothing that the other node says is believed, but what it publishes of the object.
     ///
     /// # Errors
-    /// [`Unreached`].
+    /// [`Unreached`]. The node is not [reached](Windows::reaches) any more.
     pub fn read(
+        &self,
+        of: usize,
+        id: u64,
+        bytes: usize,
+        wanted: impl Fn(u64) -> bool,
+        room: &mut ReadRoom,
+    ) -> Result<WindowRead, Unreached> {
+        let _one = lock(&self.one_read);
+        let read = self.transfers(of, id, bytes, wanted, room);
+        if read.is_err() {
+            self.given_up[of].store(true, Ordering::Relaxed);
+        }
+        read
+    }
+
+    fn transfers(
         &self,
         of: usize,
         id: u64,
@@ -212,9 +242,11 @@ impl Windows {
         if again != first[ID..] {
             return Ok(WindowRead::Changed);
         }
-        into.clear();
-        let copied = words.iter().skip(MARKS - ID);
-        copied.for_each(|word| into.extend_from_slice(&word.to_ne_bytes()));
+        let copied = words.get(MARKS - ID..).unwrap_or_default();
+        into.resize(copied.len() * WORD_BYTES, 0);
+        for (word, bytes) in copied.iter().zip(into.as_chunks_mut().0) {
+            *bytes = word.to_ne_bytes();
+        }
         into.truncate(bytes);
         let looks = record + WORD..record + ID;
         self.memory.transfer(of, None, &[looks], words)?;
@@ -311,11 +343,14 @@ impl WindowPublications {
             self.words[slot] = (word | 1).wrapping_add(1).max(2);
         }
         let (whole, rest) = bytes.as_chunks::<WORD_BYTES>();
-        let mut last = [0; WORD_BYTES];
-        last[..rest.len()].copy_from_slice(rest);
-        let last = (!rest.is_empty()).then_some(&last);
-        for (at, word) in (at..).zip(whole.iter().chain(last)) {
-            self.store(at, u64::from_ne_bytes(*word), Ordering::Relaxed);
+        let room = &self.windows.memory.own()[at..at + bytes.len().div_ceil(WORD_BYTES)];
+        for (word, bytes) in room.iter().zip(whole) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        if let Some(word) = room.get(whole.len()) {
+            let mut last = [0; WORD_BYTES];
+            last[..rest.len()].copy_from_slice(rest);
+            word.store(u64::from_ne_bytes(last), Ordering::Relaxed);
         }
         self.ids[slot] = id;
         self.store(record + ID, id, Ordering::Relaxed);

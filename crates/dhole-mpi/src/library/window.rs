@@ -107,15 +107,11 @@ impl Window {
         unsafe { std::slice::from_raw_parts(self.own.as_ptr(), self.words) }
     }
 
-    /// Orders accesses of this processor to its window, for all processes.
+    /// Orders what this processor stores in its window and loads from it, for all processes. In the
+    /// unified model the window is the processor's memory, so its own fence does; `MPI_Win_sync`
+    /// would be one too, behind locks of the library.
     pub(crate) fn fence(&self) {
         fence(Ordering::SeqCst);
-        // In the unified model the processor's own fence is one for the window where the library
-        // says nothing more.
-        if let Ok(_inside) = inside() {
-            // SAFETY: a window of ours, and the library runs.
-            let _unordered = unsafe { ffi::MPI_Win_sync(self.handle) };
-        }
     }
 
     /// Begins to put a word into the window of a process and to get words from there, into `room`.
@@ -130,14 +126,15 @@ impl Window {
         gets: &[Range<usize>],
         mut room: Vec<u64>,
     ) -> Result<Transfer, MpiError> {
-        assert!(gets.len() < PARTS, "{} ranges", gets.len());
+        assert!(gets.len() <= MOST_GETS, "{} ranges", gets.len());
         let is_within = |range: &Range<usize>| range.start <= range.end && range.end <= self.words;
         let all_within = gets.iter().all(is_within) && put.is_none_or(|(at, _)| at < self.words);
         assert!(all_within, "{gets:?} of {} words", self.words);
         let words: usize = gets.iter().map(ExactSizeIterator::len).sum();
         room.clear();
-        // The word that is put lies behind those that are got.
-        room.resize(words + 1, put.map_or(0, |(_, value)| value));
+        // Behind those that are got lie the word that is put, and what is got in its place.
+        let (value, other) = put.map_or((0, 0), |(_, value)| (value, !value));
+        room.extend((0..words).map(|_| 0).chain([value, other]));
         let mut transfer = Transfer {
             // SAFETY: the library is initialised, so its constants are.
             requests: [unsafe { ffi::RSMPI_REQUEST_NULL }; PARTS],
@@ -159,8 +156,12 @@ impl Window {
             };
             checked("MPI_Rput", code)?;
         }
+        let put_at = put.map(|(at, _)| at..at + 1);
         let parts = gets.iter().filter(|range| !range.is_empty());
-        for (range, request) in parts.zip(others) {
+        for (range, request) in parts.chain(&put_at).zip(others) {
+            if Some(range) == put_at.as_ref() {
+                filled = words + 1;
+            }
             let count = c_int::try_from(range.len()).unwrap_or(c_int::MAX);
             // SAFETY: as above; the ranges lie behind each other in the room, which has as many
             // words as all of them together, and nobody reads it before all are complete.
@@ -175,18 +176,12 @@ impl Window {
         }
         Ok(transfer)
     }
-
-    /// Waits until what was put into the window of a process is there, which is so as a rule where
-    /// what was got behind it has come.
-    pub(crate) fn complete(&self, _: &Inside, rank: usize) -> Result<(), MpiError> {
-        // SAFETY: a window of ours, which is locked for all processes.
-        let code = unsafe { ffi::MPI_Win_flush(rank as c_int, self.handle) };
-        checked("MPI_Win_flush", code)
-    }
 }
 
-/// The most parts of a transfer, one of them what is put.
-const PARTS: usize = 4;
+/// The most ranges that a transfer gets.
+const MOST_GETS: usize = 2;
+/// They, what is put, and what is got to see that it is there.
+const PARTS: usize = MOST_GETS + 2;
 
 /// What is put and got at once. Its words stay where they are until it is complete.
 pub(crate) struct Transfer {
@@ -198,7 +193,7 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Whether what is got has come, and what is put is on its way.
+    /// Whether what is got has come, and the library needs what is put no more.
     pub(crate) fn is_complete(&mut self, _: &Inside) -> Result<bool, MpiError> {
         for request in &mut self.requests {
             let mut flag: c_int = 0;
@@ -212,6 +207,11 @@ impl Transfer {
         }
         self.is_complete = true;
         Ok(true)
+    }
+
+    /// Whether what was put was there when it was got, once all is complete.
+    pub(crate) fn is_put(&self) -> bool {
+        self.is_complete && self.room[self.words] == self.room[self.words + 1]
     }
 
     /// What was got, where it is complete.

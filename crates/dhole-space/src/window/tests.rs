@@ -235,4 +235,5 @@ fn a_node_that_is_gone_is_an_error() {
         error.to_string(),
         "reaching the memory of node 0: it is gone"
     );
+    assert!(!pair.reader.reaches(OWNER) && pair.reader.reaches(READER));
 }
