@@ -21,6 +21,9 @@ pub(crate) struct Chunk {
     present: u64,
     /// Bit `i`: object `i` may be written here. Implies present.
     writable: u64,
+    /// Bit `i`: object `i` is behind the [gate](crate::gates) of the chunk, and may be written
+    /// while that is open.
+    gated: u64,
     /// Where object `i` is in the page store.
     storage: [u64; 64],
     /// Bit `i`: object `i` was freed.
@@ -37,6 +40,7 @@ impl Chunk {
             binding,
             present: 0,
             writable: 0,
+            gated: 0,
             storage: [NOWHERE; 64],
             freed: 0,
             filled: 0,
@@ -91,6 +95,32 @@ impl Chunk {
     }
 
     #[inline]
+    pub(crate) fn is_gated(&self, slot: usize) -> bool {
+        self.gated >> slot & 1 == 1
+    }
+
+    /// The object goes behind the gate, which is shut.
+    pub(crate) fn put_behind_gate(&mut self, slot: usize) {
+        self.writable &= !(1 << slot);
+        self.gated |= 1 << slot;
+    }
+
+    /// What is behind the gate may be written, but for what is marked: the ones that may, and the
+    /// others.
+    pub(crate) fn open_gate(&mut self, marks: u64) -> [u64; 2] {
+        let [opened, marked] = [self.gated & !marks, self.gated & marks];
+        self.writable |= opened;
+        [opened, marked]
+    }
+
+    /// What is behind the gate may be written no longer; what could be.
+    pub(crate) fn shut_gate(&mut self) -> u64 {
+        let shut = self.writable & self.gated;
+        self.writable &= !shut;
+        shut
+    }
+
+    #[inline]
     pub(crate) fn storage(&self, slot: usize) -> Option<u64> {
         Some(self.storage[slot]).filter(|&at| at != NOWHERE)
     }
@@ -139,10 +169,12 @@ impl Chunk {
     pub(crate) fn set_writable(&mut self, slot: usize) {
         debug_assert!(self.is_present(slot));
         self.writable |= 1 << slot;
+        self.gated &= !(1 << slot);
     }
 
     pub(crate) fn set_clean(&mut self, slot: usize) {
         self.writable &= !(1 << slot);
+        self.gated &= !(1 << slot);
     }
 
     pub(crate) fn set_absent(&mut self, slot: usize) {

@@ -22,7 +22,8 @@ impl HeapMut<'_> {
     }
 
     /// Whether the worker may write the object, as was [expected](HeapMut::expect_write), and has
-    /// not. While it computes it may be about to.
+    /// not; or may once it has opened a [gate](HeapMut::open_gate). While it computes it may be
+    /// about to.
     #[inline]
     pub fn is_untouched(&self, oid: Oid) -> bool {
         let handle = self.heap.write.load(oid).map(NonNull::as_ptr);
@@ -48,8 +49,8 @@ impl HeapMut<'_> {
     }
 
     /// Makes an object clean that the worker may write and has not written since that was
-    /// expected, also while the worker computes; whether it is clean now. If it is not, the
-    /// worker has written it, or is about to.
+    /// expected, or that is behind a shut gate, also while the worker computes; whether it is clean
+    /// now. If it is not, the worker has written it, or is about to.
     pub fn withdraw(&mut self, oid: Oid) -> bool {
         let Some(at) = self
             .is_untouched(oid)

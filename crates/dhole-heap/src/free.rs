@@ -53,6 +53,7 @@ impl Heap {
         self.spare.push(place as u32);
         self.cluster.let_go(number);
         self.release_handles(number * CHUNK / IDS_PER_PAGE);
+        self.release_gates(Oid(number * CHUNK));
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_space::{PageStore, ReadRoom, View, Views, touch};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chunk::{Chunk, OpenChunk};
 use crate::cluster::TakenSlot;
@@ -81,6 +81,8 @@ pub(crate) struct Heap {
     pub(crate) pending_elements: Vec<Elements>,
     /// What neighbours read here without a message, where they can.
     pub(crate) published: Option<Published>,
+    /// Pages of memory with gates that were used.
+    pub(crate) gate_pages: FxHashSet<u64>,
     /// What was copied from a neighbour last, as it lies there.
     pub(crate) there: Vec<u8>,
     /// Where objects come to that are read in windows.
@@ -163,6 +165,7 @@ impl Heap {
             extents: Arc::default(),
             pending_elements: Vec::new(),
             published: cluster.publishes_in(node),
+            gate_pages: FxHashSet::default(),
             room: ReadRoom::default(),
             there: Vec::new(),
         };
@@ -660,8 +663,8 @@ impl<'g> HeapMut<'g> {
         Ok(())
     }
 
-    /// Takes the right to write `oid` away again, and drops its pre-image. Nothing happens where
-    /// the copy is not writable.
+    /// Takes the right to write `oid` away again, and drops its pre-image. Behind a gate it is no
+    /// longer. Nothing happens where the copy is not writable, nor behind a gate.
     ///
     /// # Errors
     /// [`ObjectRefusal::Presence`] while the worker computes.
@@ -673,8 +676,9 @@ impl<'g> HeapMut<'g> {
         let Some(at) = self.heap.place(oid) else {
             return Ok(());
         };
-        if self.heap.chunks[at.chunk].is_writable(at.slot) {
-            self.heap.chunks[at.chunk].set_clean(at.slot);
+        let chunk = &mut self.heap.chunks[at.chunk];
+        if chunk.is_writable(at.slot) || chunk.is_gated(at.slot) {
+            chunk.set_clean(at.slot);
             // SAFETY: it is a call, as was tested first.
             unsafe { self.heap.close(oid, at) };
             self.heap.pre_images.forget(oid);

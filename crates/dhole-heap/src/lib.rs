@@ -86,6 +86,7 @@ mod expected;
 mod extent;
 mod foreign;
 mod free;
+mod gates;
 mod geometry;
 mod global;
 mod handle;

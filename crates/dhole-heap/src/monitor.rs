@@ -49,6 +49,10 @@
 //!   the lock may *withdraw* the object: it exchanges the handle for null, and the object is clean.
 //!   Both exchange what they have loaded, so one of them fails: then the thread takes the object
 //!   for dirty, or the worker makes a call.
+//! - *Gated write handles.* An object behind a shut [gate](crate::HeapMut::open_gate) is clean. Its
+//!   write handle leads nowhere, and the worker never changes it: its first write is a call, and
+//!   an exclusive call opens the gate. Any call shuts it. So a thread with the lock may withdraw
+//!   the object too. Neighbours copy its bytes without the lock, as those of any published object.
 //! - *Bytes of absent objects.* No reference to them lives: handles are made null in exclusive
 //!   calls alone, when none does. So they may be written under the lock in any call.
 //! - *New objects*. The worker stores value and handles of what was set aside for it (in the

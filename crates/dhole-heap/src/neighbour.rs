@@ -9,7 +9,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dhole_model::{CHUNK, NodeId, Oid, OidRange, Version};
-use dhole_space::publication::{self, FirstLook, Publication};
+use dhole_space::gate::{FirstLooks, Shown};
+use dhole_space::publication::{self, Publication};
 use dhole_space::{Neighbour, Neighbours, OwnPublications, VisibleMemory, WindowPublications};
 
 use crate::cluster::Cluster;
@@ -85,6 +86,11 @@ impl Cluster {
         self.neighbours.get()?.published(node.index())
     }
 
+    /// Whether a node of this process can keep gates: others read its objects where they lie.
+    pub fn keeps_gates(&self, node: NodeId) -> bool {
+        self.published(node).is_some()
+    }
+
     /// Whether others read what a node of this process publishes.
     pub fn publishes(&self, node: NodeId) -> bool {
         self.windows.get().is_some() || self.published(node).is_some()
@@ -152,7 +158,7 @@ pub struct PublishedObject {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
     /// In memory that is mapped here, by this look.
-    Mapped(FirstLook),
+    Mapped(FirstLooks),
     /// In a window, where both looks are over: its packed bytes are set aside.
     Window,
 }
@@ -335,31 +341,30 @@ impl HeapMut<'_> {
         }
     }
 
-    /// What `f` finds in the record of another node's object, if that can be seen from here.
-    fn look_at<R>(
-        &self,
-        of: NodeId,
-        oid: Oid,
-        f: impl FnOnce(&Publication) -> Option<R>,
-    ) -> Option<R> {
+    /// Another node's object as it is shown, if it can be seen from here.
+    fn shown(&self, of: NodeId, oid: Oid) -> Option<Shown<'_>> {
         let cluster = &self.heap.cluster;
         let seen = cluster.seen(of).filter(|_| of != self.heap.node)?;
-        f(seen.records.record(cluster.record_of(oid))?)
+        let id = cluster.record_of(oid);
+        Some(Shown {
+            record: seen.records.record(id)?,
+            gate: seen.records.gate(id)?,
+            slot: oid.slot(),
+        })
     }
 
     /// Looks at what `of` publishes of an object, and marks it as read by this node. `None` where
-    /// it publishes nothing, or cannot be seen from here.
+    /// it publishes nothing, the object is behind an open gate, or cannot be seen from here.
     pub fn look_there(&self, of: NodeId, oid: Oid) -> Option<PublishedObject> {
-        self.look_at(of, oid, |record| {
-            let look = record.look()?;
-            record.mark(SeenBy::bit(self.heap.node));
-            let (version, found) = (look.version, Found::Mapped(look));
-            Some(PublishedObject {
-                of,
-                oid,
-                version,
-                found,
-            })
+        let shown = self.shown(of, oid)?;
+        let look = shown.look()?;
+        shown.mark(&look, SeenBy::bit(self.heap.node));
+        let (version, found) = (look.record.version, Found::Mapped(look));
+        Some(PublishedObject {
+            of,
+            oid,
+            version,
+            found,
         })
     }
 
@@ -375,7 +380,7 @@ impl HeapMut<'_> {
         };
         let bytes = heap.chunks[at.chunk].binding.bytes();
         let seen = heap.cluster.seen(object.of);
-        let Some(from) = seen.and_then(|seen| seen.at(look.place, bytes)) else {
+        let Some(from) = seen.and_then(|seen| seen.at(look.record.place(), bytes)) else {
             return false;
         };
         heap.there.clear();
@@ -395,8 +400,8 @@ impl HeapMut<'_> {
         let Found::Mapped(look) = object.found else {
             return true;
         };
-        let still = |record: &Publication| record.still(look).then_some(());
-        self.look_at(object.of, object.oid, still).is_some()
+        let shown = self.shown(object.of, object.oid);
+        shown.is_some_and(|shown| shown.still(&look))
     }
 
     /// Makes what was copied the node's valid copy of the object, as
@@ -568,7 +573,14 @@ mod tests {
         };
         let end = cluster.store_bytes();
         assert!(copies(end - 8), "the last bytes of the store");
-        for beyond in [end - 7, end, end + 1, u64::MAX - 7, u64::MAX] {
+        let most = u64::MAX >> 1;
+        for beyond in [end - 7, end, end + 1, most - 7, most] {
+            assert!(!copies(beyond), "{beyond} of {end}");
+        }
+        // Likewise behind a gate, which is said to be shut.
+        let gate = seen.records.gate(cluster.record_of(oid)).unwrap();
+        gate.shut();
+        for beyond in [u64::MAX - 7, u64::MAX] {
             assert!(!copies(beyond), "{beyond} of {end}");
         }
     }

@@ -11,6 +11,14 @@ pub(crate) enum Published {
 }
 
 impl Published {
+    /// Where it publishes in memory that neighbours map.
+    pub(crate) fn mapped(&self) -> Option<&OwnPublications> {
+        match self {
+            Published::Mapped(own) => Some(own),
+            Published::Window(_) => None,
+        }
+    }
+
     /// Nothing is published any more.
     pub(crate) fn clear(&mut self) {
         match self {

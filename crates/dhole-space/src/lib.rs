@@ -11,7 +11,7 @@
 //! | `apart` | addresses for what the process maps for itself, away from what the system gives out |
 //! | `mapping`, `shared_file` | memory that is mapped as a whole, and files without a name behind it |
 //! | `visible`, `domain_file` | the memory of a process that others of its machine map |
-//! | [`publication`], `publications` | what a node publishes of its objects, and where its neighbours find it |
+//! | [`publication`], [`gate`], `publications` | what a node publishes of its objects, and where its neighbours find it |
 //! | `window` | what a node publishes where others reach its memory through a port alone |
 //! | [`touch`], `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `catcher`, `protection`, `store_fence` | raw memory: views of a file that are opened and closed page by page |
@@ -48,6 +48,7 @@ mod domain_locks;
 pub mod exception_table;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod fault;
+pub mod gate;
 mod geometry;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod lock_words;
@@ -82,7 +83,7 @@ pub use lock_words::LockAttempt;
 pub use mapping::{Mapping, keep_from_children, map_at};
 pub use page_store::{PageStore, Reserved};
 pub use protection::Protection;
-pub use publications::{Neighbour, Neighbours, OwnPublications, Publications};
+pub use publications::{IDS_OF_GATES, Neighbour, Neighbours, OwnPublications, Publications};
 pub use reservation::{ReserveError, map_over};
 pub use shared_file::SharedFile;
 pub use views::{View, Views, view_of};

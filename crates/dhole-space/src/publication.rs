@@ -6,7 +6,7 @@
 //! | word | says |
 //! |---|---|
 //! | `word` | a number that grows with each change; it is odd while the object is published |
-//! | `place` | where in the owner's store the bytes begin |
+//! | `place` | where in the owner's store the bytes begin; the highest bit says that the object is behind the [gate](crate::gate) of its chunk |
 //! | `version` | the version of these bytes |
 //! | `readers` | one bit a neighbour that reads, since the owner last took them |
 //!
@@ -34,17 +34,46 @@ pub struct Publication {
     readers: AtomicU64,
 }
 
+/// Set in the place of an object that is behind the [gate](crate::gate) of its chunk.
+const GATED: u64 = 1 << 63;
+
 /// What a reader found at its first look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FirstLook {
     word: u64,
-    /// Where in the owner's store the bytes are said to begin.
-    pub place: u64,
-    /// The version that they are said to have.
+    place: u64,
+    /// The version that the bytes are said to have.
     pub version: u64,
 }
 
+impl FirstLook {
+    /// Where in the owner's store the bytes are said to begin.
+    #[inline]
+    pub fn place(&self) -> u64 {
+        self.place & !GATED
+    }
+
+    /// Whether the object is behind the [gate](crate::gate) of its chunk: its bytes may be newer
+    /// than their version, and change whenever the gate is open.
+    #[inline]
+    pub fn is_gated(&self) -> bool {
+        self.place & GATED != 0
+    }
+}
+
 impl Publication {
+    /// A record by which nothing is published.
+    #[cfg(all(test, loom))]
+    pub(crate) fn new() -> Publication {
+        let zero = || AtomicU64::new(0);
+        Publication {
+            word: zero(),
+            place: zero(),
+            version: zero(),
+            readers: zero(),
+        }
+    }
+
     /// Publishes the object at `place`, whose bytes are whole and of this version. For the owner,
     /// of an object that is not published.
     #[inline]
@@ -53,6 +82,13 @@ impl Publication {
         self.place.store(place, Ordering::Relaxed);
         self.version.store(version, Ordering::Relaxed);
         self.word.store(word.wrapping_add(1) | 1, Ordering::Release);
+    }
+
+    /// As [`publish`](Publication::publish), of an object behind the [gate](crate::gate) of its
+    /// chunk.
+    #[inline]
+    pub fn publish_gated(&self, place: u64, version: u64) {
+        self.publish(place | GATED, version);
     }
 
     /// Whether the object is published. For the owner.
@@ -171,12 +207,7 @@ mod model {
         fn new(mistake: Mistake, with_others: bool) -> Arc<Shared> {
             let zero = || AtomicU64::new(0);
             let shared = Shared {
-                record: Publication {
-                    word: zero(),
-                    place: zero(),
-                    version: zero(),
-                    readers: zero(),
-                },
+                record: Publication::new(),
                 bytes: [zero(), zero()],
                 mistake,
                 with_others,
@@ -228,7 +259,7 @@ mod model {
             if self.mistake != Mistake::SkipSecondLook && !self.record.still(look) {
                 return None;
             }
-            assert_eq!(look.place, 64 * look.version, "place and version agree");
+            assert_eq!(look.place(), 64 * look.version, "place and version agree");
             Some((look.version, bytes))
         }
     }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::gate::{GATE_IDS, Gate};
 use crate::geometry::PAGE_BYTES;
 use crate::mapping::Mapping;
 use crate::publication::Publication;
@@ -19,9 +20,15 @@ const ID_BITS: u32 = 28;
 const ROOM_BITS: u32 = 30;
 
 /// Bytes of a table, of which memory is taken where something is published.
-const BYTES: usize = size_of::<Publication>() << ID_BITS;
+const BYTES: usize = GATES + (size_of::<Gate>() << ID_BITS) / GATE_IDS as usize;
 
-/// The records of one node's objects.
+/// Ids whose gates share a page of memory.
+pub const IDS_OF_GATES: u64 = PAGE_BYTES / size_of::<Gate>() as u64 * GATE_IDS;
+
+/// Where the gates begin, behind the records.
+const GATES: usize = size_of::<Publication>() << ID_BITS;
+
+/// The records of one node's objects, and the gates of their chunks.
 ///
 /// A record never says the same twice, not even where its memory was given back and is zeros
 /// again: an id is never used again, nor has a cluster two heaps of one node. So no object is
@@ -69,6 +76,31 @@ impl Publications {
         unsafe {
             let bytes = |ids: u64| (ids * RECORD) as usize;
             self.0.discard(bytes(first), bytes(count));
+        }
+    }
+
+    /// Gives the memory of a page of gates back, which are those of [`IDS_OF_GATES`] ids: the page
+    /// of this number. They are open then.
+    pub fn release_gates(&self, page: u64) {
+        if page < (1 << ID_BITS) / IDS_OF_GATES {
+            let at = GATES + page as usize * PAGE_BYTES as usize;
+            // SAFETY: who reads them meanwhile reads atomics, or zeros.
+            unsafe { self.0.discard(at, PAGE_BYTES as usize) };
+        }
+    }
+
+    /// The gate of the chunk in which the object with this id is; `None` beyond the table.
+    #[inline]
+    pub fn gate(&self, id: u64) -> Option<&Gate> {
+        if id >> ID_BITS != 0 {
+            return None;
+        }
+        // SAFETY: behind the records the table has a gate for each chunk of ids below
+        // `1 << ID_BITS`, by the test above, and stays mapped while it is borrowed. Any bytes are
+        // gates, as they are records.
+        unsafe {
+            let first = self.0.start().byte_add(GATES).cast::<Gate>();
+            Some(first.add((id / GATE_IDS) as usize).as_ref())
         }
     }
 

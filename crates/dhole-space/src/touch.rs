@@ -5,7 +5,7 @@
 //! | positive | the address of the object, which may be touched: all there is under `check` |
 //! | null | it may not be touched, or the worker must look elsewhere: the slow path |
 //! | negative | the address, negated, of the object in one of the node's [views](crate::Views) |
-//! | negative and even further from 0 | the address of an object that is [expected] to be written, or read: the slow path notes that, without a call |
+//! | negative and even further from 0 | the address of an object that is [expected] to be written, or read: the slow path notes that, without a call; or of one that is [gated]: a call opens its gate |
 //!
 //! So the one test of a hit under `check` tells the detectors apart as well. Under `vm` an address
 //! is *touched* before it is followed: one instruction that reads, or writes back, the first byte,
@@ -62,11 +62,11 @@ impl HandlePlace {
     #[inline]
     pub fn note(&self) -> bool {
         let handle = self.load();
-        is_expected(handle) && self.exchange(handle, noted(handle))
+        is_expected(handle) && !is_gated(handle) && self.exchange(handle, noted(handle))
     }
 
     /// Makes the handle of an object null that is expected to be written; whether it was, and its
-    /// write is not noted.
+    /// write is not noted. Or that of one that is gated, which its worker does not change.
     #[inline]
     pub fn withdraw(&self) -> bool {
         let handle = self.load();
@@ -128,7 +128,30 @@ pub fn expected(object: *mut u8) -> *mut u8 {
     object.map_addr(|address| address | EXPECTED)
 }
 
-/// Whether it is such a handle. A negated address is close to 0, and so has both of the two highest
+/// The bit that tells a gated handle from one that is only expected.
+const GATED: usize = 1 << (usize::BITS - 3);
+
+/// The write handle of an object that its worker may write once the [gate](crate::gate) of its
+/// chunk is open. It is [expected] to, and notes nothing.
+#[inline]
+pub fn gated(object: *mut u8) -> *mut u8 {
+    object.map_addr(|address| address | EXPECTED | GATED)
+}
+
+/// The handle once the gate is open.
+#[inline]
+pub fn ungated(handle: *mut u8) -> *mut u8 {
+    handle.map_addr(|address| address & !(EXPECTED | GATED))
+}
+
+/// Whether it is such a handle.
+#[inline]
+pub fn is_gated(handle: *mut u8) -> bool {
+    handle.addr() >> (usize::BITS - 3) == 0b101
+}
+
+/// Whether it is the handle of an object that is expected to be written or read, or gated. A
+/// negated address is close to 0, and so has both of the two highest
 /// bits.
 #[inline]
 pub fn is_expected(handle: *mut u8) -> bool {
