@@ -184,6 +184,16 @@ pub enum Bug {
     WithdrawWritten,
     /// An exclusive object is withdrawn, and stays exclusive.
     HideWithdrawn,
+    /// A gate is opened, and what was marked stays behind it.
+    KeepMarked,
+    /// An exclusive object is sent, and stays behind its gate.
+    KeepServed,
+    /// A gate is shut for readers, and its worker goes on to write.
+    ShutForReadersAlone,
+    /// A reader behind a gate does not mark the gate.
+    SkipGateMark,
+    /// A reader behind a gate does not look at the gate again.
+    SkipGateLook,
 }
 
 impl Bug {

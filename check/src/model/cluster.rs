@@ -224,6 +224,14 @@ impl State {
         match sight {
             Sight::ReadThere => self.has_seen(true),
             Sight::ChangedThere => self.has_seen(false),
+            Sight::ReadBehindGate => self.nodes().any(|node| {
+                let seeing = node.seeing.as_ref();
+                seeing.is_some_and(|seeing| {
+                    let finds = seeing.finds(&self.nodes[seeing.of()]);
+                    seeing.copies_gated() && finds == Some(true)
+                })
+            }),
+            Sight::OpenGate => self.nodes().any(|node| node.has_found_open),
             Sight::Pushed => self.nodes().any(|node| node.heap.has_kept()),
             Sight::FlushDeferred => {
                 let mut again = self.nodes().flat_map(|node| &node.again);

@@ -71,6 +71,12 @@ pub enum Sight {
     /// As above, and it has changed.
     #[variants("an object changes while it is read there")]
     ChangedThere,
+    /// A node has copied an object that is behind its owner's gate.
+    #[variants("an object is read behind a gate")]
+    ReadBehindGate,
+    /// A node that was to read an object there finds the gate open.
+    #[variants("a reader finds a gate open")]
+    OpenGate,
     /// A pushed copy waits to be read.
     #[variants("a pushed copy waits to be read")]
     Pushed,

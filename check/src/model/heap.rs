@@ -22,6 +22,8 @@ struct Copy {
     writable: bool,
     /// The worker may write it, as was expected, and has not.
     expected: bool,
+    /// It is behind the gate: the worker may write it while the gate is open.
+    gated: bool,
     pre_image: Option<WriteId>,
 }
 
@@ -67,6 +69,7 @@ impl Heap {
             readable: true,
             writable: false,
             expected: false,
+            gated: false,
             pre_image: None,
         });
     }
@@ -225,7 +228,7 @@ impl Heap {
         let copy = self.copy(object)?;
         only(copy.readable, Fault::Heap)?;
         (copy.readable, copy.writable, copy.pre_image) = (false, false, None);
-        copy.expected = false;
+        (copy.expected, copy.gated) = (false, false);
         Ok(())
     }
 
@@ -269,24 +272,60 @@ impl Heap {
     /// has written.
     pub fn withdraw(&mut self, object: usize) -> Result<(), Fault> {
         let copy = self.copy(object)?;
-        only(copy.writable, Fault::Heap)?;
-        only(copy.expected, Fault::Presence)?;
-        (copy.writable, copy.expected) = (false, false);
+        only(copy.writable || copy.gated, Fault::Heap)?;
+        only(copy.expected || !copy.writable, Fault::Presence)?;
+        (copy.writable, copy.expected, copy.gated) = (false, false, false);
         copy.pre_image = None;
         Ok(())
     }
 
-    /// Whether the worker could write the object, as was expected, and has not.
+    /// Whether the worker could write the object, as was expected, and has not; or could once it
+    /// has opened the gate.
     pub fn is_untouched(&self, object: usize) -> bool {
-        self.copies[object].is_some_and(|copy| copy.writable && copy.expected)
+        self.copies[object].is_some_and(|copy| match copy.writable {
+            true => copy.expected,
+            false => copy.gated,
+        })
     }
 
-    /// Makes a writable copy read-only.
-    pub fn make_clean(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+    /// A writable copy is not written before the gate is opened.
+    pub fn put_behind_gate(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
         only(at != Presence::Computing, Fault::Presence)?;
         let copy = self.copy(object)?;
         only(copy.readable && copy.writable, Fault::Heap)?;
-        (copy.writable, copy.expected) = (false, false);
+        (copy.writable, copy.expected, copy.gated) = (false, false, true);
+        copy.pre_image = None;
+        Ok(())
+    }
+
+    /// Whether a copy is behind the gate.
+    pub fn is_gated(&self, object: usize) -> bool {
+        self.copies[object].is_some_and(|copy| copy.gated)
+    }
+
+    /// A copy behind the gate may be written.
+    pub fn open_gate(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        only(at == Presence::Exclusive, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        only(copy.readable && copy.gated, Fault::Heap)?;
+        copy.writable = true;
+        Ok(())
+    }
+
+    /// No copy behind the gate may be written.
+    pub fn shut_gate(&mut self, at: Presence) -> Result<(), Fault> {
+        only(at != Presence::Computing, Fault::Presence)?;
+        let copies = self.copies.iter_mut().flatten();
+        copies.for_each(|copy| copy.writable &= !copy.gated);
+        Ok(())
+    }
+
+    /// Makes a copy read-only that is writable, or behind the gate.
+    pub fn make_clean(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        only(at != Presence::Computing, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        only(copy.readable && (copy.writable || copy.gated), Fault::Heap)?;
+        (copy.writable, copy.expected, copy.gated) = (false, false, false);
         copy.pre_image = None;
         Ok(())
     }

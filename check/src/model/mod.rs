@@ -27,6 +27,7 @@ pub(crate) mod elements;
 mod explore;
 mod family;
 mod fault;
+mod gates;
 pub mod groups;
 mod heap;
 mod history;

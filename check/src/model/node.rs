@@ -10,6 +10,7 @@ use dhole_protocol::{
 
 use crate::model::calls::Calls;
 use crate::model::elements;
+use crate::model::gates::Gate;
 use crate::model::seen::{Published, Seeing};
 use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId, Writes};
@@ -82,6 +83,8 @@ pub struct Node {
     pub written_alone: Vec<Oid>,
     /// It has withdrawn an object from its worker.
     pub has_withdrawn: bool,
+    /// It has found the gate open of an object that it was to read.
+    pub has_found_open: bool,
     /// Messages that are taken again at the worker's next call.
     pub again: Vec<(NodeId, Message, Vec<WriteId>)>,
     /// In a collective, once it has what it waits for first: whether it has sent its value up. Or
@@ -95,6 +98,8 @@ pub struct Node {
     pub calls: Calls,
     /// What it publishes of each shared object.
     pub(crate) published: Vec<Published>,
+    /// The gate of its objects.
+    pub(crate) gate: Gate,
     /// The object that it reads in the memory of another node.
     pub(crate) seeing: Option<Seeing>,
 }
@@ -137,6 +142,10 @@ impl Node {
             true => protocol.publishing(program.exclusive_after),
             false => protocol,
         };
+        let protocol = match program.gates {
+            true => protocol.gating(),
+            false => protocol,
+        };
         let protocol = match program.withdraws {
             true => protocol.withdrawing(),
             false => protocol,
@@ -159,12 +168,14 @@ impl Node {
             noted: Vec::new(),
             written_alone: Vec::new(),
             has_withdrawn: false,
+            has_found_open: false,
             again: Vec::new(),
             collecting: None,
             diffs: BTreeMap::new(),
             full: false,
             calls: Calls::new(me, program.nodes.len()),
             published: vec![Published::default(); program.objects.len()],
+            gate: Gate::default(),
             seeing: None,
         };
         for oid in program.allocated_before(me) {
@@ -256,6 +267,7 @@ impl Node {
         let mut leaves = around.program.leaves(oid);
         let is_untouched = leaves.clone().all(|leaf| self.heap.is_untouched(leaf));
         if is_untouched || around.bug == Some(Bug::WithdrawWritten) {
+            self.leaves_gate(oid, around.program);
             let withdrawn = leaves.try_for_each(|leaf| self.heap.withdraw(leaf));
             withdrawn.map_err(|fault| (fault, format!("{oid} is withdrawn")))?;
             self.has_withdrawn = true;
@@ -436,6 +448,8 @@ impl Node {
                 let mut leaves = around.program.leaves(oid);
                 leaves.try_for_each(|leaf| self.heap.expect_write(leaf, pre_image, at))?;
             }
+            Command::Gate(oid) => self.put_behind_gate(oid, around.program)?,
+            Command::ShutGate(_) => self.shut_gate(around)?,
             Command::IntervalEnded
             | Command::Deferred
             | Command::RacesFound(_)
@@ -510,6 +524,9 @@ impl Node {
                 let Some(along) = along else {
                     continue;
                 };
+                if along.make_clean {
+                    self.leaves_gate(oid, program);
+                }
                 for leaf in program.leaves(oid) {
                     if along.make_clean {
                         self.heap.make_clean(leaf, at)?;

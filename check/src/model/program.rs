@@ -207,6 +207,8 @@ pub struct Program {
     pub sees: bool,
     /// Exclusive objects are withdrawn from a worker that computes.
     pub withdraws: bool,
+    /// Exclusive objects are behind gates.
+    pub gates: bool,
     /// After how many unread versions an object is exclusive, where they do.
     pub exclusive_after: u8,
     /// Barriers begin with rounds where no node is expected to have news, and so many of the first
@@ -243,6 +245,7 @@ impl Program {
             writes: Writes::Marked,
             sees: false,
             withdraws: false,
+            gates: false,
             exclusive_after: 0,
             rounds: None,
         }
@@ -396,6 +399,14 @@ impl Program {
         Program {
             exclusive_after,
             ..self.seeing()
+        }
+    }
+
+    /// As above, and exclusive objects are behind gates, and withdrawn from a worker that computes.
+    pub fn gating(self) -> Program {
+        Program {
+            gates: true,
+            ..self.seeing().withdrawing()
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod family;
+mod gates;
 mod handing;
 mod lifetimes;
 mod litmus;
@@ -16,6 +17,7 @@ mod waits;
 
 pub use collectives::*;
 pub use family::*;
+pub use gates::*;
 pub use handing::*;
 pub use lifetimes::*;
 pub use litmus::*;

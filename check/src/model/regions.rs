@@ -40,6 +40,9 @@ pub(crate) trait Modelled: RegionKind {
         false
     }
 
+    /// A region that may be behind a gate is to be clean.
+    fn leaves_gate(self, _: &mut Node, _: &Program) {}
+
     /// The protocol is told which places were changed by a node that had seen what `at` says.
     fn changed(
         self,
@@ -75,6 +78,10 @@ impl Modelled for Oid {
 
     fn unpublish(self, node: &mut Node) {
         node.unpublish(self);
+    }
+
+    fn leaves_gate(self, node: &mut Node, program: &Program) {
+        node.leaves_gate(self, program);
     }
 
     fn ends_version(self, node: &mut Node) -> bool {
@@ -193,6 +200,12 @@ impl Node {
                 }
             }
             RegionCommand::MakeClean(region) => {
+                let mut places = region.places(program);
+                let is_gated = places.any(|place| self.heap.is_gated(place));
+                if is_gated && around.bug == Some(Bug::KeepServed) {
+                    return Ok(());
+                }
+                region.leaves_gate(self, program);
                 for place in region.places(program) {
                     if !in_part || self.heap.is_writable(place) {
                         self.heap.make_clean(place, at)?;

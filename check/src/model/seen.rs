@@ -18,6 +18,8 @@ pub(crate) struct Published {
     /// Odd while the object is published.
     word: u8,
     version: Option<Version>,
+    /// Whether the object is behind the gate.
+    is_gated: bool,
     /// The nodes that read, as bits.
     readers: u8,
     /// A ghost: the values of the published version.
@@ -30,6 +32,18 @@ pub(crate) struct Found {
     word: u8,
     version: Version,
     values: Vec<WriteId>,
+    /// The word of the gate, if the object is behind it.
+    gate: Option<u8>,
+}
+
+impl Published {
+    /// The object is behind the gate, in this version.
+    pub(crate) fn publish_gated(&mut self, version: Version) -> Result<(), Fault> {
+        let is_free = self.word.is_multiple_of(2);
+        self.word += 1;
+        (self.version, self.is_gated) = (Some(version), true);
+        is_free.then_some(()).ok_or(Fault::Heap)
+    }
 }
 
 /// A one-sided read under way.
@@ -44,6 +58,8 @@ pub(crate) struct Seeing {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum ReadPart {
     Look,
+    LookAtGate(Found),
+    MarkGate(Found),
     Mark(Found),
     Copy(Found, Vec<WriteId>),
     LookAgain(Found, Vec<WriteId>),
@@ -59,10 +75,16 @@ impl Seeing {
     pub(crate) fn finds(&self, owner: &Node) -> Option<bool> {
         match &self.part {
             ReadPart::LookAgain(found, _) => {
-                Some(owner.published[self.wanted.region.slot()].word == found.word)
+                let is_record = owner.published[self.wanted.region.slot()].word == found.word;
+                Some(is_record && found.gate.is_none_or(|word| owner.gate.word == word))
             }
             _ => None,
         }
+    }
+
+    /// Whether the bytes of an object behind a gate were copied.
+    pub(crate) fn copies_gated(&self) -> bool {
+        matches!(&self.part, ReadPart::LookAgain(found, _) if found.gate.is_some())
     }
 }
 
@@ -82,7 +104,7 @@ impl Node {
         let published = &mut self.published[oid.slot()];
         if published.word.is_multiple_of(2) {
             published.word += 1;
-            published.version = Some(version);
+            (published.version, published.is_gated) = (Some(version), false);
             published.values = values;
         }
     }
@@ -143,14 +165,38 @@ impl Node {
         seeing.part = match seeing.part {
             ReadPart::Look => match published.version.filter(|_| published.word % 2 == 1) {
                 Some(version) if self.protocol.is_wanted(seeing.wanted, version) => {
-                    ReadPart::Mark(Found {
+                    let found = Found {
                         word: published.word,
                         version,
                         values: published.values.clone(),
-                    })
+                        gate: None,
+                    };
+                    match published.is_gated {
+                        true => ReadPart::LookAtGate(found),
+                        false => ReadPart::Mark(found),
+                    }
                 }
                 _ => return self.asks_instead(oid, around),
             },
+            ReadPart::LookAtGate(_) if owner.gate.word.is_multiple_of(2) => {
+                self.has_found_open = true;
+                return self.asks_instead(oid, around);
+            }
+            ReadPart::LookAtGate(found) => {
+                // What is behind a shut gate stays as it is.
+                let leaves = around.program.leaves(oid);
+                ReadPart::MarkGate(Found {
+                    values: leaves.map(|leaf| owner.heap.stored(leaf)).collect(),
+                    gate: Some(owner.gate.word),
+                    ..found
+                })
+            }
+            ReadPart::MarkGate(found) => {
+                if around.bug != Some(Bug::SkipGateMark) {
+                    owner.gate.marks |= 1 << oid.slot();
+                }
+                ReadPart::Mark(found)
+            }
             ReadPart::Mark(found) => {
                 if around.bug != Some(Bug::SkipMark) {
                     published.readers |= 1 << self.me;
@@ -168,7 +214,9 @@ impl Node {
                 }
             }
             ReadPart::LookAgain(found, copied) => {
-                let is_whole = published.word == found.word;
+                let is_shut = found.gate.is_none_or(|word| owner.gate.word == word)
+                    || around.bug == Some(Bug::SkipGateLook);
+                let is_whole = published.word == found.word && is_shut;
                 if is_whole || around.bug == Some(Bug::SkipSecondLook) {
                     return self.takes_seen(oid, found, &copied, around);
                 }

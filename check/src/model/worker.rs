@@ -34,6 +34,14 @@ impl Node {
         {
             return Ok(());
         }
+        if let Some(Op::Write(object)) = self.next(around.program) {
+            let oid = around.program.oid(object);
+            if self.is_behind_shut_gate(oid, around.program) {
+                self.phase = Phase::Call(Exclusive, None);
+                self.call(None, around)?;
+                return self.open_gate(oid, around);
+            }
+        }
         let (call, event) = match self.next(around.program) {
             Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::SkipIfWritten(object, _)) => {
                 if self.heap.readable(usize::from(object)).is_some() {

@@ -80,6 +80,8 @@ macro_rules! suite {
                 a_value_made_once_is_the_same_everywhere
                 once_makes_everything_before_it_visible
                 locks_go_hand_over_hand_along_a_list
+                what_one_node_alone_writes_is_read_now_and_then
+                what_one_node_alone_writes_is_read_beside_its_writes
                 locks_made_by_nodes_are_all_different
                 of_racing_writers_one_wins_everywhere
                 a_racing_reader_sees_an_old_value_or_a_new_one_and_never_a_mixture

@@ -140,6 +140,63 @@ pub fn once_makes_everything_before_it_visible(on: &dyn Platform) {
     });
 }
 
+/// Objects of two chunks for each node, a part of which lies in a chunk of another one's.
+const ALONE: usize = 90;
+
+/// Each node writes most of its objects in every round, and reads some of the others' after it.
+pub fn what_one_node_alone_writes_is_read_now_and_then(on: &dyn Platform) {
+    succeed(on, 3, |w| {
+        let nodes = w.nodes();
+        let all = w.once(|w| Ok(w.alloc_range(nodes * ALONE, |_| 0_u64)))?;
+        let me = w.node().index();
+        let is_written = |round: u64, at: usize| !(round + at as u64).is_multiple_of(5);
+        for round in 1..=16_u64 {
+            for at in (me * ALONE..(me + 1) * ALONE).filter(|at| is_written(round, *at)) {
+                *all.at(at).get_mut(w) = round;
+            }
+            w.barrier()?;
+            for _ in 0..4 {
+                let at = (w.random() % (nodes * ALONE) as u64) as usize;
+                let newest = if is_written(round, at) {
+                    round
+                } else {
+                    round - 1
+                };
+                assert_eq!(all.at(at).read(w), newest, "{at} in {round} on {me}");
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+/// Each node writes half of its objects in every round, and reads some of the others' meanwhile, of
+/// the halves that are not written.
+pub fn what_one_node_alone_writes_is_read_beside_its_writes(on: &dyn Platform) {
+    succeed(on, 3, |w| {
+        let nodes = w.nodes();
+        let all = w.once(|w| Ok(w.alloc_range(nodes * ALONE, |_| 0_u64)))?;
+        let me = w.node().index();
+        let is_written = |round: u64, at: usize| (round + at as u64).is_multiple_of(2);
+        for round in 1..=16_u64 {
+            for at in (me * ALONE..(me + 1) * ALONE).filter(|at| is_written(round, *at)) {
+                *all.at(at).get_mut(w) = round;
+                if round > 8 && (round + at as u64).is_multiple_of(32) {
+                    let other = (w.random() % (nodes * ALONE) as u64) as usize;
+                    let other = other - usize::from(is_written(round, other) && other > 0);
+                    if !is_written(round, other) {
+                        assert_eq!(all.at(other).read(w), round - 1, "{other} on {me}");
+                    }
+                }
+                w.poll()?;
+            }
+            w.work(w.random() % 2_000);
+            w.barrier()?;
+        }
+        Ok(())
+    });
+}
+
 /// Every node walks a list, holding the lock of one link until it has that of the next.
 pub fn locks_go_hand_over_hand_along_a_list(on: &dyn Platform) {
     let outcome = succeed(on, 4, |w| {

@@ -248,12 +248,13 @@ fn lost_probes_leave_a_deadlock_untold() {
 
 #[test]
 fn every_bug_is_planted_in_a_test_of_its_own() {
-    const TESTS: [&str; 14] = [
+    const TESTS: [&str; 15] = [
         include_str!("array_family.rs"),
         include_str!("bugs.rs"),
         include_str!("collection.rs"),
         include_str!("collectives.rs"),
         include_str!("family.rs"),
+        include_str!("gates.rs"),
         include_str!("handing.rs"),
         include_str!("litmus.rs"),
         include_str!("pages.rs"),

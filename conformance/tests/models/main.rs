@@ -10,6 +10,7 @@ mod collectives;
 mod directory;
 mod family;
 mod freeing;
+mod gates;
 mod handing;
 mod large;
 mod litmus;

@@ -230,6 +230,9 @@ pub struct Counters {
     pub zero_fills: u64,
     /// Faults that made read-only copies writable.
     pub write_faults: u64,
+    /// Gates of chunks that were opened by a write. What is behind a gate is written without a
+    /// fault of its own, until the interval ends.
+    pub gates_opened: u64,
     /// Copies made writable with one that was written: because they lie on its page, or because the
     /// node was expected to write them next.
     pub writable_beside: u64,

@@ -64,6 +64,16 @@ impl<'id> Access<'id> for Worker<'id> {
                 };
                 link.miss(call, miss, unread, true)?;
             }
+            if call.split().0.is_behind_gate(oid) {
+                link.acts(call, |state, step| {
+                    state.open_gate(oid, step);
+                    Ok(())
+                })?;
+                link.send(call);
+                if call.split().0.is_writable(oid) {
+                    return Ok(Ok(()));
+                }
+            }
             let (mut heap, state) = call.split();
             let event = match heap.see_bytes_of(oid) {
                 Ok(0) => Event::Touch { oid },

@@ -46,6 +46,7 @@ impl State {
             followed -= usize::from(!is_free);
             self.graphs.sent.insert(oid);
             if along.make_clean {
+                self.leave_gate(oid, step.heap);
                 must(step.heap.make_clean(oid), "the worker is in a call");
                 self.publish(oid, step.heap);
             }

@@ -22,6 +22,7 @@
 //! | `node` | messages that come; carrying out commands |
 //! | `parts`, `router` | the parts of a node beside the protocol, and which message goes to which |
 //! | `freeing` | freeing objects |
+//! | `gates` | exclusive objects that neighbours read |
 //! | `faults` | accesses that ask or write first, for machines that charge them |
 //! | `region_commands`, `object_commands`, `array_commands` | carrying out commands on objects and on elements of arrays |
 //! | `protocol_choice` | which protocol keeps an object consistent |
@@ -54,6 +55,7 @@ mod router;
 mod faults;
 mod fingerprint;
 mod freeing;
+mod gates;
 mod graphs;
 mod guards;
 mod hints;

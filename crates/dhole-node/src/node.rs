@@ -734,6 +734,11 @@ impl State {
                 let made = step.heap.expect_write(oid, pre_image);
                 must(made, "a writer is in a call with `&mut w`");
             }
+            Command::Gate(oid) => self.put_behind_gate(oid, step.heap),
+            Command::ShutGate(first) => must(
+                step.heap.shut_gate(first),
+                "whose interval ends is in a call",
+            ),
             Command::IntervalEnded => counting.all.intervals += 1,
             Command::SendUnits {
                 to,

@@ -97,6 +97,7 @@ impl State {
                 made.map_err(|refused| not_stored(oid, &refused))?;
             }
             RegionCommand::MakeClean(oid) => {
+                self.leave_gate(oid, step.heap);
                 let made = step.heap.make_clean(oid);
                 made.map_err(|refused| not_stored(oid, &refused))?;
                 self.publish(oid, step.heap);

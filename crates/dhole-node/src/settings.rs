@@ -15,9 +15,9 @@ use crate::parts::PartsMaker;
 use crate::raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
 use crate::set_by::{Said, SetBy};
 
-/// If neighbours read clean objects here, an object is exclusive after it was written in so many
-/// intervals in a row and read by no other node. A wrong guess costs a round trip; one more write
-/// of an object that is not exclusive costs some 100 ns.
+/// If neighbours read clean objects here, and there are no gates, an object is exclusive after it
+/// was written in so many intervals in a row and read by no other node. A wrong guess costs a round
+/// trip; one more write of an object that is not exclusive costs some 100 ns.
 const EXCLUSIVE_AFTER: u8 = 16;
 
 // Why two settings contradict each other, and what to do.
@@ -135,6 +135,9 @@ impl Settings {
         }
         if cluster.publishes(id) {
             protocol = protocol.publishing(EXCLUSIVE_AFTER);
+            if self.learns() && cluster.keeps_gates(id) {
+                protocol = protocol.gating();
+            }
         }
         match self.optimisations.write_detection {
             WriteDetection::Marks if self.learns() && self.nodes > 1 => {

@@ -23,29 +23,36 @@ impl State {
     }
 
     /// Withdraws an object, if it is exclusive; whether it is not exclusive now. Where neighbours
-    /// read what is clean, those of its chunk are withdrawn with it.
+    /// read what is clean and not what is exclusive, those of its chunk are withdrawn with it.
     pub(crate) fn withdraw(&mut self, oid: Oid, heap: &mut HeapMut<'_>) -> bool {
         if !self.protocol.is_exclusive(oid) {
             return true;
         }
-        if !heap.withdraw(oid) {
+        if !self.withdraw_one(oid, heap) {
             return false;
         }
-        self.withdrawn(oid, heap);
-        if heap.publishes() {
+        if self.protocol.withdraws_beside() {
             let first = oid.0 - oid.slot() as u64;
             for beside in (first..first + CHUNK).map(Oid) {
-                if self.protocol.is_exclusive(beside) && heap.withdraw(beside) {
-                    self.withdrawn(beside, heap);
+                if self.protocol.is_exclusive(beside) {
+                    self.withdraw_one(beside, heap);
                 }
             }
         }
         true
     }
 
-    fn withdrawn(&mut self, oid: Oid, heap: &mut HeapMut<'_>) {
+    fn withdraw_one(&mut self, oid: Oid, heap: &mut HeapMut<'_>) -> bool {
+        let is_gated = heap.is_behind_gate(oid);
+        if !heap.withdraw(oid) {
+            return false;
+        }
+        if is_gated {
+            self.unpublish(oid, heap);
+        }
         self.protocol.withdrawn(oid);
         self.publish(oid, heap);
+        true
     }
 
     /// The worker has synchronised: its exclusive objects are expected to be written from here on.

@@ -17,6 +17,7 @@ mod expected;
 mod fetching;
 mod flushing;
 mod freeing;
+mod gates;
 mod home;
 mod invalidation_acks;
 pub(crate) mod kind;

@@ -321,6 +321,12 @@ pub enum Command {
         /// Where in the program the worker first wrote it.
         site: Option<CallSite>,
     },
+    /// Keep a writable object behind the gate of its chunk from now on, and shut the gate: others
+    /// read the object there in the [gated](crate::Protocol::gated) version. It is not written
+    /// before the engine opens the gate for a write.
+    Gate(Oid),
+    /// Shut the gate of the chunk that begins with this id.
+    ShutGate(Oid),
     /// Make a readable copy writable that its worker is expected to write in this interval, and
     /// note whether the worker does write it: the engine tells of it by [`Event::Unwritten`].
     ExpectWrite {

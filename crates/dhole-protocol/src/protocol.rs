@@ -27,6 +27,7 @@ mod along;
 mod barrier;
 mod blocks;
 mod collective;
+mod gates;
 mod locks;
 mod misses;
 mod one_sided;

@@ -60,8 +60,9 @@ impl Display for CountersTable<'_> {
 const SENT: &str = "messages data_bytes write_notice_bytes broadcasts";
 const READ: &str = "misses fetch_rounds asked_beside came_along along_read one_sided_reads \
     one_sided_bytes zero_fills pushes pushes_read";
-const WRITTEN: &str = "write_faults writable_beside unwritten pre_images pre_image_replies \
-    deferred_requests diffs diff_bytes intervals interval_records_most invalidations races";
+const WRITTEN: &str = "write_faults gates_opened writable_beside unwritten pre_images \
+    pre_image_replies deferred_requests diffs diff_bytes intervals interval_records_most \
+    invalidations races";
 const MET: &str = "barriers lock_acquires_remote lock_acquires_local waits_ended_by_time";
 const RAW: &str = "raw_read_faults raw_write_faults competing_requests dropped_prefetches \
     raw_flushes";

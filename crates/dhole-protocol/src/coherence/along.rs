@@ -27,7 +27,10 @@ impl Protocols {
         let object = self.objects.get_mut(oid);
         object.serve();
         let make_clean = std::mem::take(&mut object.exclusive);
-        if make_clean && self.lazy.publishes {
+        if make_clean && self.lazy.gates.are_kept {
+            // Those beside it leave the gate when they are asked for.
+            self.ends_gate(oid);
+        } else if make_clean && self.lazy.publishes {
             object.stay_clean();
         }
         Some(Along {

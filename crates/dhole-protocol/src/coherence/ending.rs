@@ -25,6 +25,7 @@ impl Protocols {
     /// notice unless nobody else has it. An interval of which nobody is told has no number; one
     /// that flushed what races are looked for by has one, and nothing to say.
     pub fn end_interval(&mut self, out: &mut Commands) {
+        self.shut_gates(out);
         self.end_young(out);
         self.treadmarks.protect(out);
         self.races.ends_at_home(out);
@@ -126,6 +127,7 @@ impl Protocols {
             }
             let how = object.end_interval(self.me, version, may_keep);
             match how {
+                Ended::Exclusive if lazy.gates.are_kept => out.push(Command::Gate(oid)),
                 Ended::Exclusive => lazy.is_written_alone(oid),
                 _ => out.push(Command::Objects(RegionCommand::MakeClean(oid))),
             }

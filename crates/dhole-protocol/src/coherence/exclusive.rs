@@ -10,7 +10,8 @@
 //! it a round trip, and a wait until the worker calls. So an object becomes exclusive only when
 //! many intervals in a row have written it, and nobody has read it. From the third of them on each
 //! makes it writable and clean again, and tells nobody. When an exclusive one is asked for, those
-//! of its chunk are exclusive no longer, nor will they be.
+//! of its chunk are exclusive no longer, nor will they be. Where nodes learn, others read exclusive
+//! objects too, behind [gates](super::gates), and objects are exclusive after few intervals.
 //!
 //! The worker writes an exclusive object without a call, so whoever asks for one would wait for its
 //! next call, which may be far. But most are not being written when they are asked for. So they are
@@ -122,17 +123,25 @@ impl Protocols {
 
     /// An exclusive object is clean, which the worker had not written.
     pub fn withdrawn(&mut self, oid: Oid) {
-        let publishes = self.lazy.publishes;
+        let is_left = self.lazy.publishes && !self.lazy.gates.are_kept;
         let object = self.objects.get_mut(oid);
         object.exclusive = false;
-        if publishes {
+        if is_left {
             object.stay_clean();
         }
+    }
+
+    /// Whether those of its chunk are to be withdrawn with an exclusive object.
+    pub fn withdraws_beside(&self) -> bool {
+        self.lazy.publishes && !self.lazy.gates.are_kept
     }
 
     /// An exclusive object was asked for, by one of those who read what is clean here without a
     /// message. The worker is in a call.
     pub(super) fn end_exclusive_beside(&mut self, oid: Oid, fx: &mut impl Effects) {
+        if self.lazy.gates.are_kept && !self.ends_gate(oid) {
+            return;
+        }
         let me = self.me;
         let chunk = OidRange {
             first: Oid(oid.0 - oid.slot() as u64),

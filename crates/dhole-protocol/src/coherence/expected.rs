@@ -110,7 +110,7 @@ impl Protocols {
         if !self.lazy.expected.learns {
             return;
         }
-        let tells = self.races.is_looking();
+        let tells = self.races.is_looking() || self.lazy.gates.are_kept;
         let Protocols {
             me, objects, lazy, ..
         } = self;

@@ -15,6 +15,7 @@ use super::Protocols;
 use crate::RegionCommand;
 use crate::coherence::exclusive::Ahead;
 use crate::coherence::expected::ExpectedWrites;
+use crate::coherence::gates::Gates;
 use crate::coherence::races::SiteId;
 use crate::command::{Command, Commands};
 
@@ -32,6 +33,8 @@ pub(crate) struct Lazy {
     pub publishes: bool,
     /// Intervals in a row that write an object here while nobody reads it, before it is exclusive.
     pub exclusive_after: u8,
+    /// Where others do, exclusive objects are behind gates.
+    pub(super) gates: Gates,
     /// Exclusive objects can be withdrawn while the worker computes.
     pub withdraws: bool,
     /// The objects that were allocated young in this interval.
@@ -61,7 +64,7 @@ impl Protocols {
         if object.dirty || object.exclusive {
             return;
         }
-        let tells = self.races.is_looking() || self.lazy.compares;
+        let tells = self.races.is_looking() || self.lazy.compares || self.lazy.gates.are_kept;
         if !tells && object.may_be_exclusive(self.me, self.lazy.exclusive_after) {
             return self.write_exclusive(oid, out);
         }

@@ -196,6 +196,11 @@ impl ObjectState {
         self.alone = STAYS_CLEAN;
     }
 
+    /// Whether that was said of it.
+    pub fn stays_clean(&self) -> bool {
+        self.alone == STAYS_CLEAN
+    }
+
     /// Whether so many intervals in a row wrote it here alone that it may be exclusive.
     pub fn is_alone(&self, after: u8) -> bool {
         self.alone != STAYS_CLEAN && self.alone >= after

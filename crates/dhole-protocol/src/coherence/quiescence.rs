@@ -32,6 +32,7 @@ impl Protocols {
     pub fn is_quiescent(&self) -> bool {
         let written = !self.lazy.dirty.is_empty()
             || !self.lazy.young.is_empty()
+            || !self.lazy.gates.are_shut()
             || self.arrays.is_dirty()
             || self.treadmarks.is_writable()
             || self.has_unflushed();

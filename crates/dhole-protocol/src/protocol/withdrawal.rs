@@ -23,4 +23,10 @@ impl Protocol {
     pub fn withdrawn(&mut self, oid: Oid) {
         self.coherence.withdrawn(oid);
     }
+
+    /// Whether the exclusive objects of its chunk are to be [withdrawn](Protocol::withdrawn) with
+    /// one: others read in this node's memory what is clean, and not what is exclusive.
+    pub fn withdraws_beside(&self) -> bool {
+        self.coherence.withdraws_beside()
+    }
 }

@@ -18,6 +18,7 @@ mod expected;
 mod finish;
 mod flush;
 mod freeing;
+mod gates;
 mod given_up;
 mod golden;
 mod ids;

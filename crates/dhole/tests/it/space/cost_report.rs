@@ -154,14 +154,20 @@ fn barriers_of_a_run_that_survives_are_barriers_too() {
 }
 
 /// Node 0 writes two numbers again and again; node 1 reads one of them as often, without messages,
-/// and the other at the end, which node 0 has had alone for so long that it takes a message.
+/// and the other at the end, which node 0 has had alone for so long that it takes a message where
+/// there are no gates.
 #[test]
 fn what_is_read_one_sided_again_is_not_to_be_pushed() {
     let network = Description::find("infiniband").unwrap().network;
     let mut settings = Settings::fixed_cost(2);
     settings.network = network;
     const ROUNDS: u64 = 20;
-    let run = Config::nodes(2).simulate(settings, |w| {
+    let unlearned = Optimisations {
+        learn: false,
+        ..Optimisations::default()
+    };
+    let config = Config::nodes(2).optimisations(unlearned);
+    let run = config.simulate(settings, |w| {
         let [often, alone] = w.once(|w| Ok([0_u64; 2].map(|number| w.alloc(number))))?;
         for _ in 0..ROUNDS {
             if w.node().index() == 0 {

@@ -7,6 +7,7 @@ mod cost_report;
 mod failures;
 mod family;
 mod freeing;
+mod gates;
 mod graphs;
 mod hasty;
 mod in_place;
