@@ -1,6 +1,6 @@
 //! Many small objects, written each interval by the node that made them; of each node's objects the
-//! other reads none, or a tenth, chosen at random. What an object costs: nanoseconds of the
-//! processor of the worker that writes or reads it.
+//! other reads none, or a tenth: chosen at random each time, or always the same. What an object
+//! costs: nanoseconds of the processor of the worker that writes or reads it.
 //!
 //! `small [OBJECTS [INTERVALS]]`. On two threads, and on two processes over shared memory and TCP,
 //! for which this starts itself under `dhole run`, built beside it. Boxes are the floor.
@@ -28,11 +28,27 @@ struct Small {
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
+    /// Chosen at random in each interval.
     Tenth,
+    /// The same in each interval, some of each chunk.
+    Same,
 }
 
 impl Read {
-    const ALL: [(Read, &str); 2] = [(Read::Nothing, "nothing"), (Read::Tenth, "tenth")];
+    const ALL: [(Read, &str); 3] = [
+        (Read::Nothing, "nothing"),
+        (Read::Tenth, "tenth"),
+        (Read::Same, "same"),
+    ];
+
+    /// Whether the object of this number is read.
+    fn chooses(self, number: usize, random: &mut SplitMix64) -> bool {
+        match self {
+            Read::Nothing => false,
+            Read::Tenth => random.below(10) == 0,
+            Read::Same => number % 10 == 3,
+        }
+    }
 }
 
 /// Nanoseconds of a worker's processor, of the average interval.
@@ -42,7 +58,8 @@ struct Costs {
     alloc: f64,
     /// For an object that is read for the first time.
     cold_read: f64,
-    /// For a write of an object, the first one in its interval.
+    /// For a write of an object, the first one in its interval; where the same are read each time,
+    /// of one that nobody reads.
     write: f64,
     /// For the barriers that announce the writes, divided by the written objects.
     announce: f64,
@@ -108,16 +125,22 @@ fn shared(w: &mut Worker<'_>, objects: usize, intervals: usize, read: Read) -> R
         } else {
             &mut costs
         };
+        let is_same =
+            |number: usize| read == Read::Same && read.chooses(number, &mut SplitMix64(0));
+        for (_, object) in mine.iter().enumerate().filter(|(at, _)| is_same(*at)) {
+            object.get_mut(w).words[interval % 8] += 1;
+        }
         timed(&mut costs.write, || {
-            for object in &mine {
+            for (_, object) in mine.iter().enumerate().filter(|(at, _)| !is_same(*at)) {
                 object.get_mut(w).words[interval % 8] += 1;
             }
         });
         timed(&mut costs.announce, || w.barrier())?;
-        if read == Read::Tenth {
+        if read != Read::Nothing {
             // Each of them once: a second read would be a hit.
-            let mut is_chosen = |_: &&Ref<Small>| random.below(10) == 0;
-            let chosen: Vec<Ref<Small>> = other.iter().filter(&mut is_chosen).copied().collect();
+            let numbered = other.iter().enumerate();
+            let chosen = numbered.filter(|(number, _)| read.chooses(*number, &mut random));
+            let chosen: Vec<Ref<Small>> = chosen.map(|(_, object)| *object).collect();
             if interval >= UNTIMED {
                 reads += chosen.len();
             }
@@ -133,7 +156,11 @@ fn shared(w: &mut Worker<'_>, objects: usize, intervals: usize, read: Read) -> R
     std::hint::black_box(sum);
     costs.alloc /= objects as f64;
     costs.cold_read /= objects as f64;
-    costs.write /= (objects * intervals) as f64;
+    let written = match read {
+        Read::Same => objects - (objects + 6) / 10,
+        Read::Nothing | Read::Tenth => objects,
+    };
+    costs.write /= (written * intervals) as f64;
     costs.announce /= (objects * intervals) as f64;
     costs.read /= reads as f64; // not a number where none is read
     Ok(costs)
@@ -230,7 +257,7 @@ fn main() -> Outcome<()> {
     match arguments[..] {
         [AS_NODE, read, objects, intervals] => {
             let named = Read::ALL.into_iter().find(|(_, name)| *name == read);
-            let (read, _) = named.ok_or("as-node nothing|tenth OBJECTS INTERVALS")?;
+            let (read, _) = named.ok_or("as-node nothing|tenth|same OBJECTS INTERVALS")?;
             let (objects, intervals) = (objects.parse()?, intervals.parse()?);
             let run = Config::nodes(2).run(|w| shared(w, objects, intervals, read))?;
             if run.report.is_first() {
