@@ -269,7 +269,11 @@ const SUM: u64 = ROUNDS * OBJECTS * (OBJECTS - 1) / 2 + OBJECTS * ROUNDS * (ROUN
 /// Node 0 writes all objects in each of some rounds, and the others read them after it. Where the
 /// owner `stops`, it does so before they read for the first time.
 fn rounds(w: &mut Worker<'_>, stops: bool) -> dhole::Result<u64> {
-    let numbers = w.once(|w| Ok(w.alloc_range(OBJECTS as usize, |at| at as u64)))?;
+    let make = |w: &mut Worker<'_>| {
+        let numbers = w.alloc_range(OBJECTS as usize, |at| at as u64);
+        Ok((numbers, std::process::id()))
+    };
+    let (numbers, owner) = w.once(make)?;
     let me = w.node().index();
     let mut all = 0;
     for round in 0..ROUNDS {
@@ -280,8 +284,11 @@ fn rounds(w: &mut Worker<'_>, stops: bool) -> dhole::Result<u64> {
         }
         w.barrier()?;
         if stops && me == 0 {
-            let itself = std::process::id().to_string();
+            let itself = owner.to_string();
             let _ = Command::new("kill").args(["-s", "STOP", &itself]).status();
+        }
+        while stops && me != 0 && !is_stopped(owner) {
+            std::thread::yield_now();
         }
         let sum: u64 = numbers.iter().map(|number| *number.get(w)).sum();
         if stops {
@@ -291,6 +298,12 @@ fn rounds(w: &mut Worker<'_>, stops: bool) -> dhole::Result<u64> {
         w.barrier()?;
     }
     Ok(all)
+}
+
+/// Whether a process of this machine is stopped.
+fn is_stopped(process: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    state.is_ok_and(|state| state.contains(") T "))
 }
 
 /// Runs [`rounds`]; node 0 says what came of it.
