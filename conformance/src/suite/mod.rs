@@ -204,6 +204,8 @@ macro_rules! suite {
                 tasks_are_run_in_the_order_of_their_priorities
                 tasks_are_joined_again_and_again
                 what_was_written_before_a_task_was_made_is_read_by_it
+                processes_that_tasks_start_make_tasks_too
+                a_task_that_fails_ends_the_run_with_its_words
                 tasks_that_cannot_be_are_errors_that_say_why
                 each_number_is_called_with_once_whoever_gets_it
             );

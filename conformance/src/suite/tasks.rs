@@ -1,7 +1,7 @@
 //! Tasks that make tasks.
 
 use dhole::tasks::{self, Schedule, Tasks, TasksError, for_each};
-use dhole::{Counters, MessageKind, Ref, Worker, on, op};
+use dhole::{Counters, Error, MessageKind, NodeId, Ref, Worker, on, op};
 use serde::{Deserialize, Serialize};
 
 use super::{assert_says, fail, keeps_pages, succeed};
@@ -164,6 +164,53 @@ pub fn what_was_written_before_a_task_was_made_is_read_by_it(on_: &dyn Platform)
         }
         Ok(())
     });
+}
+
+/// On other nodes, which may have nothing to do, while the others look for the end.
+pub fn processes_that_tasks_start_make_tasks_too(on_: &dyn Platform) {
+    if keeps_pages(on_) {
+        return;
+    }
+    fn pushes(w: &mut Worker<'_>, (tasks, level): (Tasks<u32>, u32)) -> dhole::Result<()> {
+        Ok(tasks.push(w, level)?)
+    }
+    for nodes in [2, 3] {
+        succeed(on_, nodes, |w| {
+            let tasks = w.once(|w| Ok(Tasks::<u32>::new(w)?))?;
+            if w.node().index() == 0 {
+                tasks.push(w, 6)?;
+            }
+            let mut mine = 0;
+            tasks.join(w, |w, level, _| {
+                for _ in 0..if level > 0 { 2 } else { 0 } {
+                    let there = NodeId::at((w.random() % w.nodes() as u64) as usize);
+                    let process = w.spawn(on(there), (tasks, level - 1), op!(pushes))?;
+                    process.join(w)?;
+                }
+                mine += 1;
+                Ok(())
+            })?;
+            assert_eq!(w.all_reduce(mine, |one, other| one + other)?, 127);
+            Ok(())
+        });
+    }
+}
+
+/// Though the program drops the error.
+pub fn a_task_that_fails_ends_the_run_with_its_words(on_: &dyn Platform) {
+    let error = fail(on_, 3, |w| {
+        let root = (w.node().index() == 1).then_some(9_u32);
+        let run = |_: &mut Worker<'_>, task: u32, more: &mut tasks::More<'_, u32>| {
+            match task {
+                0 => return Err(Error::program("the last one failed".to_owned())),
+                _ => more.push(task - 1)?,
+            }
+            Ok(())
+        };
+        let _dropped = tasks::tree(w, root, run, |(), ()| ());
+        Ok(w.barrier()?)
+    });
+    assert_says(&error, &["the last one failed"]);
 }
 
 /// Of any range, by any schedule; a static one takes no operation of another node.

@@ -546,7 +546,9 @@ impl Worker<'_> {
         done
     }
 
-    fn end_run(&self, error: &dyn Display) {
+    /// Ends the run on all nodes: something failed here that the others wait for.
+    #[doc(hidden)]
+    pub fn end_run(&self, error: &dyn Display) {
         // Whoever started this process hears it before the others can.
         if let Some(multiprocess) = self.link.machine.multiprocess() {
             multiprocess.failed(&error.to_string());

@@ -73,8 +73,8 @@ const MOST_BETWEEN: u64 = 1_024;
 ///
 /// - A node runs its task of the highest [priority](More::push_first), and of equals the newest: a
 ///   tree is searched in depth. It keeps the tasks that it makes to itself, without a message and
-///   without a lock. It holds half of each priority out to nodes that have none, the oldest ones,
-///   and runs those itself when it has no others.
+///   without a lock. It holds half of them out to nodes that have none, of each priority the oldest
+///   ones. It runs those itself when it has no others, or none of as high a priority.
 /// - A node without tasks steals from few others, log2 n by chance and log2 n *lifelines*. Then it
 ///   waits: those give it tasks when they have some. So nodes that wait send nothing. A steal takes
 ///   two messages, a gift one or two.
@@ -228,10 +228,15 @@ impl<T: ByValue> Tasks<T> {
     ///
     /// A task that a process of a node pushes while `join` ends may be left for the next one.
     ///
+    /// A task may take locks, call operations, send messages, start processes and join them. It
+    /// does not meet other nodes, which run other tasks: barriers, collectives, `once`, `join` and
+    /// [`for_each`] within a task are deadlocks, or errors of another place. Nor does it wait for
+    /// another task, which may wait on the same node.
+    ///
     /// # Errors
-    /// Those of `run`, which end the run; [`TasksError::Object`] if the tasks are freed; as
-    /// [`barrier`](Worker::barrier). A node that never calls it is a deadlock, or an error that
-    /// names its call.
+    /// Those of `run`, which end the run on all nodes; [`TasksError::Object`] if the tasks are
+    /// freed; as [`barrier`](Worker::barrier). A node that never calls it is a deadlock, or an
+    /// error that names its call.
     #[track_caller]
     pub fn join(
         &self,
@@ -253,7 +258,8 @@ impl<T: ByValue> Tasks<T> {
                     pile: &mut pile,
                     made: &mut untold.made,
                 };
-                run(w, task, &mut more)?;
+                // The others wait for what this task makes, whatever becomes of the error.
+                run(w, task, &mut more).inspect_err(|error| w.end_run(error))?;
                 untold.done += 1;
                 if looks.is_due() && pile.len() > 1 && !is_alone {
                     self.look(w, own, &mut pile, &mut untold)?;
@@ -262,10 +268,10 @@ impl<T: ByValue> Tasks<T> {
             }
             match self.hunt(w, own, &mut untold)? {
                 Next::Tasks(tasks) => (pile, looks) = (tasks, Looks::new(w.now())),
-                Next::Over => break,
+                Next::Made => {}
+                Next::Over => return Ok(w.barrier()?),
             }
         }
-        Ok(w.barrier()?)
     }
 
     /// Gives tasks to those who have none.
@@ -279,15 +285,18 @@ impl<T: ByValue> Tasks<T> {
     ) -> Tasked<()> {
         // Each gets half of what is left, and at least one is.
         let most = u64::from(pile.len().ilog2());
-        let (shared, hungry) = own.look(w, std::mem::take(untold), most)?;
+        let (held_out, hungry) = own.look(w, std::mem::take(untold), most)?;
         for node in hungry {
             let other = self.of(w, node);
             w.suppose(&other, node);
             let gives = other.start_give(w, pile.half())?;
             w.forget_unless_refused(gives)?;
         }
-        if shared == 0 && pile.len() > 1 {
+        if held_out.is_none() && pile.len() > 1 {
             own.give(w, pile.half())?;
+        } else if held_out > pile.top() {
+            let (better, _) = own.take(w, Counts::default())?;
+            pile.add(better);
         }
         Ok(())
     }
@@ -329,15 +338,15 @@ impl<T: ByValue> Tasks<T> {
                     hunt.told();
                     continue;
                 }
-                Step::Wait => {
+                Step::Wait(told) => {
                     let calling = Calling::of("Deque::await_next", "Tasks::join");
                     let next = call_as(
                         w,
                         own,
                         calling,
-                        (),
-                        |deque, ()| deque.has_next(),
-                        |deque, ()| deque.await_next(),
+                        (told,),
+                        |deque, (told,)| deque.has_next(*told),
+                        |deque, (told,)| deque.await_next(told),
                     );
                     return Ok(next?);
                 }
@@ -355,7 +364,7 @@ impl<T: ByValue> Tasks<T> {
         deque
     }
 
-    /// Frees the tasks that are left, and what kept them.
+    /// Frees the tasks that are left, and what kept them. One node calls it, when all have joined.
     ///
     /// # Errors
     /// [`TasksError::Object`] if they were freed before.
@@ -419,6 +428,10 @@ pub fn tree<T: ByValue, R: Serialize + DeserializeOwned>(
     mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<R>,
     mut combine: impl FnMut(R, R) -> R,
 ) -> Result<Option<R>> {
+    let (node, site) = (w.node(), CallSite::caller());
+    if w.survives() {
+        return Err(TasksError::Survives { node, site }.into());
+    }
     let tasks = w.once(|w| Ok(Tasks::new(w)?))?;
     for root in roots {
         tasks.push(w, root)?;

@@ -18,7 +18,7 @@ pub enum Schedule {
     /// A node that has nothing to do gets the next so many, at least one. Two messages each time,
     /// but for node 0.
     Dynamic(u64),
-    /// As `Dynamic`, where a node gets the more, the more are left: of half of them its share
+    /// As `Dynamic`, where a node gets `left / (2 * nodes)` of those that are left, at least one
     /// (guided self-scheduling: Polychronopoulos and Kuck, 1987).
     Guided,
 }

@@ -17,8 +17,8 @@ pub(super) enum Step {
     Ask(NodeId),
     /// All is done: it tells a node so.
     End(NodeId),
-    /// It waits at its own deque.
-    Wait,
+    /// It waits at its own deque; what it has told node 0.
+    Wait(Counts),
 }
 
 /// The search of one worker for tasks.
@@ -30,13 +30,15 @@ pub(super) enum Step {
 pub(super) struct Hunt {
     nodes: usize,
     victims: Vec<(NodeId, bool)>,
+    /// What this node has made and done.
+    counts: Counts,
     at: At,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum At {
     Takes,
-    Steals { next: usize, counts: Counts },
+    Steals { next: usize },
     Asks { next: usize, made: u64, done: u64 },
     Ends { next: usize },
     Waits,
@@ -48,18 +50,14 @@ impl Hunt {
         let behind = |places: usize| NodeId::at((me.index() + places) % nodes);
         let steps = (0..usize::BITS).map(|bit| 1_usize << bit);
         let lifelines = steps.take_while(|step| *step < nodes);
-        let lifelines: Vec<(NodeId, bool)> = lifelines.map(|step| (behind(step), true)).collect();
-        // As many by chance, but for one, which all have in common with their neighbours.
-        let others = nodes as u64 - 1;
-        let by_chance = lifelines.iter().skip(1);
-        let by_chance = by_chance.map(|_| (behind(1 + (random() % others) as usize), false));
+        let lifelines = lifelines.map(|step| (behind(step), true));
+        // By chance one fewer: of two nodes each is the other's lifeline.
+        let by_chance = lifelines.clone().skip(1);
+        let by_chance = by_chance.map(|_| (behind(1 + random() as usize % (nodes - 1)), false));
         Hunt {
             nodes,
-            victims: by_chance
-                .collect::<Vec<_>>()
-                .into_iter()
-                .chain(lifelines)
-                .collect(),
+            victims: by_chance.chain(lifelines).collect(),
+            counts: Counts::default(),
             at: At::Takes,
         }
     }
@@ -68,24 +66,25 @@ impl Hunt {
     pub fn step(&self) -> Step {
         match self.at {
             At::Takes => Step::Take,
-            At::Steals { next, counts } => match self.victims.get(next) {
+            At::Steals { next } => match self.victims.get(next) {
                 Some(&(victim, hangs)) => Step::Steal { victim, hangs },
-                None => Step::Report(counts),
+                None => Step::Report(self.counts),
             },
             At::Asks { next, .. } => Step::Ask(NodeId::at(next)),
             At::Ends { next } => Step::End(NodeId::at(next)),
-            At::Waits => Step::Wait,
+            At::Waits => Step::Wait(self.counts),
         }
     }
 
     /// It has looked into its own deque; what this node has made and done.
     pub fn took(&mut self, counts: Counts) {
-        self.at = At::Steals { next: 0, counts };
+        self.counts = counts;
+        self.at = At::Steals { next: 0 };
     }
 
     /// The victim has answered.
     pub fn stole(&mut self) {
-        if let At::Steals { next, .. } = &mut self.at {
+        if let At::Steals { next } = &mut self.at {
             *next += 1;
         }
     }

@@ -94,12 +94,29 @@ impl<T> Pile<T> {
         self.append(other.highest, other.tasks);
     }
 
+    /// The highest priority of a task.
+    pub fn top(&self) -> Option<i64> {
+        match self.tasks.is_empty() {
+            false => Some(self.highest),
+            true => self.lower.last_key_value().map(|(priority, _)| *priority),
+        }
+    }
+
+    /// Takes all tasks away that [`half`](Pile::half) would leave, or the single one.
+    pub fn better_half(&mut self) -> Pile<T> {
+        let lower = match self.len {
+            0 | 1 => Pile::default(),
+            _ => self.half(),
+        };
+        std::mem::replace(self, lower)
+    }
+
     /// Takes half of the tasks away, of each priority the oldest ones: of a tree these lead to the
-    /// most others. Of a single task it takes that.
+    /// most others. The best task stays, unless it is the only one.
     pub fn half(&mut self) -> Pile<T> {
         let mut half = Pile::default();
         // Where each priority has one task, every second of them goes.
-        let mut goes_up = true;
+        let mut goes_up = self.len == 1;
         let mut of = |priority: i64, tasks: &mut Vec<T>| {
             let odd = tasks.len() % 2;
             let count = tasks.len() / 2 + usize::from(goes_up && odd == 1);
@@ -147,11 +164,17 @@ mod tests {
     fn half_of_each_priority_goes_the_oldest_first() {
         let mut equal = pile(&[(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]);
         let half = equal.half();
-        assert_eq!((all(half), all(equal)), (vec![3, 2, 1], vec![5, 4]));
+        assert_eq!((all(half), all(equal)), (vec![2, 1], vec![5, 4, 3]));
         let mut mixed = pile(&[(1, 1), (2, 2), (3, 3), (4, 4)]);
         let half = mixed.half();
         assert_eq!((half.len(), mixed.len()), (2, 2));
-        assert_eq!((all(half), all(mixed)), (vec![4, 2], vec![3, 1]));
+        assert_eq!((all(half), all(mixed)), (vec![3, 1], vec![4, 2]));
+        let mut better = pile(&[(1, 1), (1, 2), (4, 3), (2, 4)]);
+        assert_eq!(better.top(), Some(4));
+        let half = better.better_half();
+        assert_eq!((all(half), all(better)), (vec![3, 2], vec![4, 1]));
+        let mut one = pile(&[(1, 1)]);
+        assert_eq!((all(one.better_half()), all(one)), (vec![1], vec![]));
         let mut one = pile(&[(7, 1)]);
         assert_eq!(all(one.half()), [1]);
         assert!(one.is_empty() && one.half().is_empty());
@@ -178,7 +201,8 @@ mod tests {
                     }
                     1 if next(4) == 0 => {
                         let half = pile.half();
-                        assert_eq!(half.len(), (list.len() as u64).div_ceil(2));
+                        let most = (list.len() as u64).div_ceil(2);
+                        assert!(half.len() == most || half.len() + 1 == most);
                         // It comes back as newer ones.
                         let mut goes = half.clone();
                         while let Some(task) = goes.pop() {

@@ -28,6 +28,8 @@ pub(super) struct Counts {
 pub(super) enum Next<T> {
     /// Tasks.
     Tasks(Pile<T>),
+    /// A process has made tasks here, and others have taken them: node 0 has to hear of it.
+    Made,
     /// All tasks of all nodes are done.
     Over,
 }
@@ -79,13 +81,13 @@ impl<T: ByValue> Deque<T> {
         self.most
     }
 
-    /// The worker tells what it has made and done since it told that last. It hears how many tasks
-    /// the others may take here, and which nodes have got none, so many of them at most. They are
-    /// not named again.
-    pub fn look(&mut self, untold: Counts, most: u64) -> (u64, Vec<NodeId>) {
+    /// The worker tells what it has made and done since it told that last. It hears the highest
+    /// priority of the tasks that others may take here, and which nodes have got none, so many of
+    /// them at most. They are not named again.
+    pub fn look(&mut self, untold: Counts, most: u64) -> (Option<i64>, Vec<NodeId>) {
         self.tell(untold);
         let named = self.hungry.len().min(most as usize);
-        (self.shared.len(), self.hungry.drain(..named).collect())
+        (self.shared.top(), self.hungry.drain(..named).collect())
     }
 
     /// Puts tasks in that are counted: the worker's own, or what another node gives.
@@ -104,18 +106,22 @@ impl<T: ByValue> Deque<T> {
         half
     }
 
-    /// All tasks, for the worker, which has none and tells what it has made and done.
+    /// Tasks for the worker, which tells what it has made and done.
     pub fn take(&mut self, untold: Counts) -> (Pile<T>, Counts) {
         self.tell(untold);
-        (std::mem::take(&mut self.shared), self.counts)
+        (self.part(), self.counts)
     }
 
-    /// The worker waits for tasks, or until it is over.
-    #[when(self.has_next())]
-    pub fn await_next(&mut self) -> Next<T> {
-        match self.shared.is_empty() {
-            true => Next::Over,
-            false => Next::Tasks(std::mem::take(&mut self.shared)),
+    /// The worker waits for tasks, or until it is over. It has told node 0 these counts.
+    #[when(self.has_next(*told))]
+    pub fn await_next(&mut self, told: Counts) -> Next<T> {
+        match (self.shared.is_empty(), self.is_over) {
+            (false, _) => Next::Tasks(self.part()),
+            (true, true) => Next::Over,
+            (true, false) => {
+                debug_assert_ne!(self.counts, told);
+                Next::Made
+            }
         }
     }
 
@@ -151,8 +157,16 @@ impl<T: ByValue> Deque<T> {
         Some(format!("{tasks} never run: every node calls `Tasks::join`"))
     }
 
-    pub(super) fn has_next(&self) -> bool {
-        self.is_over || !self.shared.is_empty()
+    pub(super) fn has_next(&self, told: Counts) -> bool {
+        self.is_over || !self.shared.is_empty() || self.counts != told
+    }
+
+    /// What the own worker gets: the better half, or all where nobody else could take the rest.
+    fn part(&mut self) -> Pile<T> {
+        match self.idle.len() {
+            1 => std::mem::take(&mut self.shared),
+            _ => self.shared.better_half(),
+        }
     }
 
     fn tell(&mut self, untold: Counts) {

@@ -19,6 +19,8 @@ enum Mistake {
     NoReport,
     /// Whoever is stolen from keeps the tasks.
     KeepStolen,
+    /// A node does not say what processes made on it after it had said its counts.
+    TellOnce,
     /// A node that hangs on another is forgotten while there is nothing to give.
     ForgetHungry,
 }
@@ -36,13 +38,21 @@ enum Wrong {
     Starves,
 }
 
-/// A task, by the number of levels below it: the tasks that it makes.
+/// The task that starts a process.
+const WITH_PROCESS: u8 = 3;
+
+/// The tasks that one makes. But for that with a process its number is the levels below it.
 fn children(task: u8) -> &'static [u8] {
     match task {
         0 => &[],
-        1 => &[0, 0],
+        1 | WITH_PROCESS => &[0, 0],
         _ => &[1, 0],
     }
+}
+
+/// How many of them a process makes that the task starts, on the next node.
+fn beside(task: u8) -> usize {
+    usize::from(task == WITH_PROCESS)
 }
 
 fn size(task: u8) -> usize {
@@ -138,9 +148,14 @@ impl Model {
             At::Left => return Ok(false),
             At::Runs(pile) => match pile.pop() {
                 Some(task) => {
-                    children(task).iter().for_each(|child| pile.push(0, *child));
-                    works.untold.made += children(task).len() as u64;
+                    let (there, here) = children(task).split_at(beside(task));
+                    here.iter().for_each(|child| pile.push(0, *child));
+                    works.untold.made += here.len() as u64;
                     works.untold.done += 1;
+                    let next = &mut world.deques[(node + 1) % self.nodes];
+                    for child in there {
+                        assert_eq!(next.push(0, *child), None);
+                    }
                     world.ran += 1;
                     if world.ran > size(self.root) {
                         return Err(Wrong::Twice);
@@ -192,11 +207,17 @@ impl Model {
                         world.started.push(Started::End(other.index()));
                         Pile::default()
                     }
-                    Step::Wait if !deques[node].has_next() => return Ok(false),
-                    Step::Wait => match deques[node].await_next() {
-                        Next::Tasks(tasks) => tasks,
-                        Next::Over if world.ran < size(self.root) => return Err(Wrong::Early),
-                        Next::Over => {
+                    Step::Wait(told) => match self.awaits(&mut deques[node], told) {
+                        None => return Ok(false),
+                        Some(Next::Tasks(tasks)) => tasks,
+                        Some(Next::Made) => {
+                            *hunt = Hunt::new(NodeId::at(node), self.nodes, || self.chance);
+                            Pile::default()
+                        }
+                        Some(Next::Over) if world.ran < size(self.root) => {
+                            return Err(Wrong::Early);
+                        }
+                        Some(Next::Over) => {
                             works.at = At::Left;
                             return Ok(true);
                         }
@@ -208,6 +229,15 @@ impl Model {
             }
         }
         Ok(true)
+    }
+
+    /// What the worker waits for in its own deque, if it is there.
+    fn awaits(self, deque: &mut Deque<u8>, told: Counts) -> Option<Next<u8>> {
+        let told = match self.mistake {
+            Mistake::TellOnce => deque.counts,
+            _ => told,
+        };
+        deque.has_next(told).then(|| deque.await_next(told))
     }
 
     /// The worker looks whether others need tasks.
@@ -224,14 +254,14 @@ impl Model {
             _ => std::mem::take(&mut works.untold),
         };
         let most = u64::from(pile.len().ilog2());
-        let (shared, hungry) = world.deques[node].look(told, most);
-        if shared > 0 && hungry.is_empty() {
+        let (held_out, hungry) = world.deques[node].look(told, most);
+        if held_out.is_some() && hungry.is_empty() {
             return false;
         }
         for node in hungry {
             world.started.push(Started::Give(node.index(), pile.half()));
         }
-        if shared == 0 && pile.len() > 1 {
+        if held_out.is_none() && pile.len() > 1 {
             world.deques[node].give(pile.half());
         }
         true
@@ -283,6 +313,11 @@ fn every_run_of_two_and_three_nodes_does_all_tasks_once_and_ends() {
             size(root)
         );
     }
+    for nodes in 1..=3 {
+        let model = model(nodes, WITH_PROCESS, Mistake::Nothing);
+        // Nobody has two tasks at a time.
+        assert_eq!(model.explore(), Err(Wrong::Starves));
+    }
     // Alone there is nobody to give to.
     let alone = model(1, 2, Mistake::Nothing).explore();
     assert_eq!(alone, Err(Wrong::Starves));
@@ -303,6 +338,12 @@ fn tasks_that_leave_before_they_are_told_are_caught() {
 #[test]
 fn a_node_that_does_not_report_is_caught() {
     let wrong = model(2, 1, Mistake::NoReport).explore();
+    assert_eq!(wrong, Err(Wrong::Stuck));
+}
+
+#[test]
+fn tasks_of_processes_that_node_0_does_not_hear_of_are_caught() {
+    let wrong = model(3, WITH_PROCESS, Mistake::TellOnce).explore();
     assert_eq!(wrong, Err(Wrong::Stuck));
 }
 
