@@ -168,24 +168,11 @@ mod tests {
     use std::panic::Location;
     use std::sync::Arc;
 
-    use dhole_model::{NodeId, OidRange};
+    use dhole_model::OidRange;
 
     use super::*;
+    use crate::neighbour::tests::{OWNER, nodes, version};
     use crate::{Cluster, Miss, Monitor, Ref};
-
-    const OWNER: NodeId = NodeId(0);
-    const READER: NodeId = NodeId(1);
-
-    fn version(lamport: u64) -> Version {
-        let node = OWNER;
-        Version { lamport, node }
-    }
-
-    fn nodes() -> [Monitor<()>; 2] {
-        let cluster = Cluster::new(2).expect("room for two nodes");
-        assert!(cluster.publish());
-        [OWNER, READER].map(|node| Monitor::new(&cluster, node, ()))
-    }
 
     fn with<R>(node: &Monitor<()>, f: impl FnOnce(&mut HeapMut<'_>) -> R) -> R {
         f(&mut node.lock().split().0)

@@ -502,21 +502,21 @@ unsafe fn copy(_: *const u8, _: *mut u8, _: usize) {
 mod visible;
 
 #[cfg(all(test, target_arch = "x86_64", not(miri)))]
-mod tests {
+pub(crate) mod tests {
     use dhole_model::OidRange;
 
     use super::*;
     use crate::Monitor;
 
-    const OWNER: NodeId = NodeId(0);
-    const READER: NodeId = NodeId(1);
+    pub(crate) const OWNER: NodeId = NodeId(0);
+    pub(crate) const READER: NodeId = NodeId(1);
 
-    fn version(lamport: u64) -> Version {
+    pub(crate) fn version(lamport: u64) -> Version {
         let node = OWNER;
         Version { lamport, node }
     }
 
-    fn nodes() -> [Monitor<()>; 2] {
+    pub(crate) fn nodes() -> [Monitor<()>; 2] {
         let cluster = Cluster::new(2).expect("room for two nodes");
         assert!(cluster.publish());
         [OWNER, READER].map(|node| Monitor::new(&cluster, node, ()))

@@ -2,11 +2,12 @@
 //! while it does not write them.
 //!
 //! An object *behind the gate* of its chunk stays published, with the version that was announced
-//! last. Its bytes may be newer. Nobody else has bytes of that version: who reads them leaves a
-//! mark, and what follows on a mark is announced in a newer version. While the gate is *shut*
-//! nothing behind it changes, and others read it without a message. The owner opens the gate before
-//! it writes one of these objects, and may write all of them until it shuts the gate again: no
-//! record, list or state is touched for each.
+//! last. Its bytes may be newer: the owner changes them under that version as long as no other node
+//! has a copy. A node that reads them leaves a mark, and the write that follows on a mark is
+//! announced in a newer version. While the gate is *shut* nothing behind it changes, and others
+//! read it without a message. The owner opens the gate before it writes one of these objects, and
+//! may write all of them until it shuts the gate again: no record, list or state is touched for
+//! each.
 //!
 //! | word | says |
 //! |---|---|

@@ -166,9 +166,11 @@ impl<T: ByValue> Tasks<T> {
         Tasks::bounded(w, MOST_TASKS)
     }
 
-    /// The deque of a node.
-    fn of(&self, w: &Worker<'_>, node: NodeId) -> Object<Deque<T>> {
-        Object::nth(&self.first, w, node.index())
+    /// The deque of a node, which is there.
+    fn of(&self, w: &mut Worker<'_>, node: NodeId) -> Object<Deque<T>> {
+        let deque = Object::nth(&self.first, w, node.index());
+        w.suppose(&deque, node);
+        deque
     }
 
     #[cold]
@@ -189,10 +191,7 @@ impl<T: ByValue> Tasks<T> {
     /// As [`new`](Tasks::new).
     #[track_caller]
     pub fn bounded(w: &mut Worker<'_>, most: u64) -> Tasked<Tasks<T>> {
-        if w.survives() {
-            let (node, site) = (w.node(), CallSite::caller());
-            return Err(TasksError::Survives { node, site });
-        }
+        TasksError::unless_nodes_stay(w)?;
         let nodes = w.nodes();
         let each = (0..nodes).map(|node| (on(NodeId::at(node)), Deque::new(nodes, most.max(1))));
         let first = w.new_row(each)?;
@@ -287,9 +286,7 @@ impl<T: ByValue> Tasks<T> {
         let most = u64::from(pile.len().ilog2());
         let (held_out, hungry) = own.look(w, std::mem::take(untold), most)?;
         for node in hungry {
-            let other = self.of(w, node);
-            w.suppose(&other, node);
-            let gives = other.start_give(w, pile.half())?;
+            let gives = self.of(w, node).start_give(w, pile.half())?;
             w.forget_unless_refused(gives)?;
         }
         if held_out.is_none() && pile.len() > 1 {
@@ -319,21 +316,21 @@ impl<T: ByValue> Tasks<T> {
                     tasks
                 }
                 Step::Steal { victim, hangs } => {
-                    let tasks = self.at(w, victim).steal(w, me, hangs)?;
+                    let tasks = self.of(w, victim).steal(w, me, hangs)?;
                     hunt.stole();
                     tasks
                 }
                 Step::Report(counts) => {
                     let first = NodeId(0);
-                    hunt.reported(self.at(w, first).report(w, me, counts)?);
+                    hunt.reported(self.of(w, first).report(w, me, counts)?);
                     continue;
                 }
                 Step::Ask(node) => {
-                    hunt.asked(self.at(w, node).made(w)?);
+                    hunt.asked(self.of(w, node).made(w)?);
                     continue;
                 }
                 Step::End(node) => {
-                    let ends = self.at(w, node).start_end(w)?;
+                    let ends = self.of(w, node).start_end(w)?;
                     w.forget_unless_refused(ends)?;
                     hunt.told();
                     continue;
@@ -357,13 +354,6 @@ impl<T: ByValue> Tasks<T> {
         }
     }
 
-    /// The deque of a node, which is there.
-    fn at(&self, w: &mut Worker<'_>, node: NodeId) -> Object<Deque<T>> {
-        let deque = self.of(w, node);
-        w.suppose(&deque, node);
-        deque
-    }
-
     /// Frees the tasks that are left, and what kept them. One node calls it, when all have joined.
     ///
     /// # Errors
@@ -371,7 +361,8 @@ impl<T: ByValue> Tasks<T> {
     #[track_caller]
     pub fn free(&self, w: &mut Worker<'_>) -> Tasked<()> {
         for node in 0..w.nodes() {
-            Object::free(&self.of(w, NodeId::at(node)), w)?;
+            let deque = self.of(w, NodeId::at(node));
+            Object::free(&deque, w)?;
         }
         Ok(())
     }
@@ -428,10 +419,8 @@ pub fn tree<T: ByValue, R: Serialize + DeserializeOwned>(
     mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<R>,
     mut combine: impl FnMut(R, R) -> R,
 ) -> Result<Option<R>> {
-    let (node, site) = (w.node(), CallSite::caller());
-    if w.survives() {
-        return Err(TasksError::Survives { node, site }.into());
-    }
+    // Here, for within `once` the line would be this one.
+    TasksError::unless_nodes_stay(w)?;
     let tasks = w.once(|w| Ok(Tasks::new(w)?))?;
     for root in roots {
         tasks.push(w, root)?;

@@ -1,8 +1,8 @@
 //! What can go wrong with tasks.
 
 use dhole_model::{CallSite, NodeId, ObjectId};
-use dhole_node::IntoError;
 use dhole_node::object::ObjectError;
+use dhole_node::{IntoError, Worker};
 use thiserror::Error;
 
 /// Tasks cannot be made, or a task was not taken.
@@ -51,5 +51,17 @@ pub enum TasksError {
 }
 
 dhole_model::debug_in_words!(TasksError);
+
+impl TasksError {
+    /// An error of the caller's line where the run survives the loss of nodes.
+    #[track_caller]
+    pub(super) fn unless_nodes_stay(w: &Worker<'_>) -> Result<(), TasksError> {
+        let (node, site) = (w.node(), CallSite::caller());
+        match w.survives() {
+            true => Err(TasksError::Survives { node, site }),
+            false => Ok(()),
+        }
+    }
+}
 
 impl IntoError for TasksError {}

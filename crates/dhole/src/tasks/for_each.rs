@@ -79,9 +79,7 @@ pub fn for_each(
     mut f: impl FnMut(&mut Worker<'_>, u64) -> Result<()>,
 ) -> Result<()> {
     let (node, nodes, site) = (w.node(), w.nodes() as u64, CallSite::caller());
-    if w.survives() {
-        return Err(TasksError::Survives { node, site }.into());
-    }
+    TasksError::unless_nodes_stay(w)?;
     let end = range.end.max(range.start);
     let left = Left {
         next: range.start,
