@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BOUNDS, NODES, TOLD, assert_nothing_is_left, strike, watchdog};
 
-/// What each node writes.
+/// How many lines each node writes, if the environment does not say.
 const LINES: u32 = 400;
+/// In the environment: how many lines each node writes.
+const WRITES: &str = "DHOLE_TEST_WRITES";
 /// The test that is the program.
 const PROGRAM: &str = "survivors::member";
 const RUNS: &str = "DHOLE_TEST_SURVIVES";
@@ -46,9 +48,10 @@ impl Log {
 fn program(w: &mut Worker<'_>) -> Result<Lines> {
     let log = w.once(|w| Ok(w.new_object(replicated(), Log::default())?))?;
     let me = w.node().0;
+    let lines = env::var(WRITES).map_or(LINES, |lines| lines.parse().unwrap());
     let dies = env::var(DIES).is_ok_and(|node| node == me.to_string());
-    for line in 0..LINES {
-        if dies && line == LINES / 2 {
+    for line in 0..lines {
+        if dies && line == lines / 2 {
             kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
         }
         log.add(w, me, line)?;
@@ -97,6 +100,8 @@ fn member() {
 /// What a run said.
 #[derive(Default, Debug)]
 struct Said {
+    /// How many lines each node was to write.
+    lines: u32,
     /// Which lines which node was told are written: how many.
     wrote: BTreeMap<u16, u32>,
     processes: BTreeMap<u16, i32>,
@@ -154,12 +159,8 @@ fn number(word: &str) -> i32 {
 }
 
 /// Runs the program; `strikes` is asked after each line what is to happen.
-fn run(transport: &str, strikes: impl FnMut(&Said)) -> Said {
-    run_with(transport, &[], strikes)
-}
-
-/// The same with these in the environment.
-fn run_with(transport: &str, has: &[(&str, &str)], mut strikes: impl FnMut(&Said)) -> Said {
+/// The nodes write so many lines, and have these variables in their environment.
+fn run(transport: &str, lines: u32, has: &[(&str, &str)], mut strikes: impl FnMut(&Said)) -> Said {
     let by_program = has.iter().any(|(name, _)| *name == BY_PROGRAM);
     let survive = if by_program { None } else { Some("--survive") };
     let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
@@ -169,6 +170,7 @@ fn run_with(transport: &str, has: &[(&str, &str)], mut strikes: impl FnMut(&Said
         .arg(env::current_exe().unwrap())
         .args(["--exact", PROGRAM, "--nocapture", "--test-threads=1"])
         .env(RUNS, "1")
+        .env(WRITES, lines.to_string())
         .envs(BOUNDS)
         .envs(has.iter().copied())
         .stdin(Stdio::null())
@@ -181,7 +183,10 @@ fn run_with(transport: &str, has: &[(&str, &str)], mut strikes: impl FnMut(&Said
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let errors = thread::spawn(move || stderr.lines().map_while(Result::ok).collect());
-    let mut said = Said::default();
+    let mut said = Said {
+        lines,
+        ..Said::default()
+    };
     for line in stdout.lines().map_while(std::result::Result::ok) {
         said.take(&line);
         strikes(&said);
@@ -208,7 +213,7 @@ fn check(said: &Said, victim: u16) {
         assert!(of_node.iter().copied().eq(0..there), "{said:#?}");
         let told = said.wrote.get(&node).copied().unwrap_or(0);
         assert!(there >= told, "node {node} was told of {told}: {said:#?}");
-        assert!(there == LINES || node == victim, "{said:#?}");
+        assert!(there == said.lines || node == victim, "{said:#?}");
     }
     let without = format!("node {victim}");
     assert!(
@@ -218,16 +223,17 @@ fn check(said: &Said, victim: u16) {
 }
 
 /// What a run says that is struck before the node's run is over. A machine that does much else
-/// reads lines late, and the whole run may be over by then; such a run is done again.
-fn in_time(victim: u16, mut run: impl FnMut() -> Said) -> Said {
-    const TRIES: usize = 10;
+/// reads lines late, and the whole run may be over by then. Such a run is done again with twice as
+/// many lines.
+fn in_time(victim: u16, mut run: impl FnMut(u32) -> Said) -> Said {
+    const DOUBLINGS: u32 = 8;
     let over = format!("the run of node {victim} was over");
     let is_late = |said: &Said| {
         said.logs.contains_key(&victim) || said.errors.iter().any(|line| line.contains(&over))
     };
-    let mut said = (0..TRIES).map(|_| run());
+    let mut said = (0..=DOUBLINGS).map(|doublings| run(LINES << doublings));
     let struck = said.find(|said| !is_late(said));
-    struck.unwrap_or_else(|| panic!("node {victim} was too fast in {TRIES} runs"))
+    struck.unwrap_or_else(|| panic!("node {victim} was too fast in {DOUBLINGS} runs"))
 }
 
 /// Kills a node when it has written so many lines.
@@ -237,16 +243,18 @@ fn killed(transport: &str, victim: u16, lines: u32) {
 
 /// The same with these in the environment.
 fn killed_with(transport: &str, has: &[(&str, &str)], victim: u16, lines: u32) {
-    let said = in_time(victim, || killed_once(transport, has, victim, lines));
+    let said = in_time(victim, |all| {
+        killed_once(transport, all, has, victim, lines)
+    });
     check(&said, victim);
     let blames = format!("dhole: node {victim} was ended by signal 9 (SIGKILL)");
     assert!(said.errors.contains(&blames), "{said:#?}");
 }
 
-/// One run of which a node is killed when it has written so many lines.
-fn killed_once(transport: &str, has: &[(&str, &str)], victim: u16, lines: u32) -> Said {
+/// One run of so many lines of which a node is killed when it has written some of them.
+fn killed_once(transport: &str, all: u32, has: &[(&str, &str)], victim: u16, lines: u32) -> Said {
     let mut alive = true;
-    run_with(transport, has, |said| {
+    run(transport, all, has, |said| {
         if alive && said.wrote.get(&victim).is_some_and(|wrote| *wrote >= lines) {
             alive = false;
             said.signal(victim, Signal::KILL);
@@ -256,9 +264,9 @@ fn killed_once(transport: &str, has: &[(&str, &str)], victim: u16, lines: u32) -
 
 /// Stops a node for longer than the others wait, and lets it go on when they are done.
 fn stopped(transport: &str, victim: u16) {
-    let said = in_time(victim, || {
+    let said = in_time(victim, |lines| {
         let (mut stopped, mut goes_on) = (false, false);
-        run(transport, |said| {
+        run(transport, lines, &[], |said| {
             if !stopped && said.wrote.get(&victim).is_some_and(|wrote| *wrote >= 20) {
                 stopped = true;
                 said.signal(victim, Signal::STOP);
@@ -280,7 +288,7 @@ fn stopped(transport: &str, victim: u16) {
 /// Nobody does for a node what it had to do when its run was over.
 #[test]
 fn and_one_that_is_ended_after_the_run_is_an_error() {
-    let said = run_with("shm", &[(ENDS_BADLY, "0")], |_| ());
+    let said = run("shm", LINES, &[(ENDS_BADLY, "0")], |_| ());
     assert_eq!(said.code, Some(134), "{said:#?}");
     assert_eq!(said.logs.len(), NODES - 1, "{said:#?}");
     let words = "dhole: the run of node 0 was over: what it had to print may be missing";
@@ -322,7 +330,9 @@ fn and_one_whose_result_nobody_prints_is_an_error() {
 fn and_one_whose_nodes_print_before_it_is_over_and_not_after_is_an_error() {
     for (victim, lines, code) in [(0, 1, 137), (0, 150, 137), (0, LINES - 1, 137), (1, 150, 0)] {
         let prints = [(NODE_0_PRINTS, "")];
-        let said = in_time(victim, || killed_once("shm", &prints, victim, lines));
+        let said = in_time(victim, |all| {
+            killed_once("shm", all, &prints, victim, lines)
+        });
         let printed = said.wrote.get(&1).is_some_and(|wrote| *wrote > 0);
         assert!(printed, "{said:#?}");
         assert_eq!(said.code, Some(code), "{victim} at {lines}: {said:#?}");
