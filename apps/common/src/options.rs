@@ -1,6 +1,8 @@
 //! The programs' command lines. A program reports a wrong option with its value before it runs
 //! anything, and ends with code 2.
 
+use std::path::PathBuf;
+
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use dhole::settings::Value;
@@ -84,6 +86,11 @@ pub struct Common {
     /// Say at the end, on standard error, for what the nodes waited and at which lines
     #[arg(long)]
     pub report: bool,
+
+    /// Write when each node waited to this file, as a timeline for Perfetto or speedscope
+    /// [default: as `dhole run` or `dhole sim` says, or none]
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 
     /// Print the table of all counters too, by subject
     #[arg(long)]

@@ -92,6 +92,7 @@ fn child(wanted: &Sim, settings: &Settings, is_alone: bool) -> Result<(Heard, En
         .envs(wanted.settings.variables());
     if is_alone {
         command.env_remove(dhole::Defaults::REPORT);
+        command.env_remove(dhole::Defaults::TRACE);
     }
     let (mut child, passing) = child::spawn(&mut command, &program)?;
     let status = child.wait();

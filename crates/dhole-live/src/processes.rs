@@ -63,6 +63,8 @@ pub struct Processes {
     random: Random,
     made: Instant,
     began_ns: AtomicU64,
+    /// When the nodes met, before the last run.
+    met_ns: AtomicU64,
     /// The number of the run, from 1 on.
     run: AtomicU32,
     /// A run is on, or begins.
@@ -148,6 +150,7 @@ impl Processes {
             random: Random::new(seed, me),
             made: Instant::now(),
             began_ns: AtomicU64::new(0),
+            met_ns: AtomicU64::new(0),
             run: AtomicU32::new(0),
             on: AtomicBool::new(false),
             survives: AtomicBool::new(false),
@@ -489,6 +492,8 @@ impl Multiprocess for Processes {
         }
         self.progress.wake_up(&*self.port);
         let begun = self.begin_together(brings, judge);
+        let now = self.since_made().as_nanos() as u64;
+        self.met_ns.store(now, Ordering::Relaxed);
         if let Err(StartError::Lost { lost, .. }) = &begun {
             self.port.missed(lost.node, &lost.how);
         }
@@ -498,6 +503,11 @@ impl Multiprocess for Processes {
             self.on.store(false, Ordering::SeqCst);
         }
         begun
+    }
+
+    fn began_after_ns(&self) -> u64 {
+        let began = self.began_ns.load(Ordering::Relaxed);
+        began.saturating_sub(self.met_ns.load(Ordering::Relaxed))
     }
 
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool) {

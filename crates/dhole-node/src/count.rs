@@ -6,8 +6,9 @@ use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
 use crate::measured::Measured;
+use crate::part_waits::PartWaits;
 use crate::phases::PhaseClock;
-use crate::waits::{PartWaits, Waits};
+use crate::waits::Waits;
 
 /// How many bytes a message is counted with.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Counting {
     pub parts: Arc<PartCounters>,
     /// And where their threads waited.
     pub part_waits: Arc<PartWaits>,
+    /// Whether all waits are recorded there.
+    pub records: bool,
 }
 
 impl Default for Counting {
@@ -63,11 +66,18 @@ impl Default for Counting {
             sizes: MessageSizes::SENT,
             parts: Arc::default(),
             part_waits: Arc::default(),
+            records: false,
         }
     }
 }
 
 impl Counting {
+    /// All waits are recorded from here on.
+    pub fn record(&mut self) {
+        self.part_waits.record();
+        self.records = true;
+    }
+
     /// Counts a message that goes to another node.
     pub fn sent(&mut self, message: &Message, payload_bytes: usize) {
         let kind = message.kind();

@@ -346,6 +346,14 @@ pub enum ConfigError {
         /// What was asked for.
         what: &'static str,
     },
+    /// The file of the run's timeline cannot be written.
+    #[error("writing the timeline of the run to {path}: {cause}")]
+    Trace {
+        /// The file.
+        path: String,
+        /// The system's error.
+        cause: String,
+    },
     /// The program was built so that a panic ends the process, and `get` could not unwind.
     #[error(
         "this program is built with panic=abort, under which a failed access cannot unwind: \

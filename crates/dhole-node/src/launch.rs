@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::Cluster;
 use dhole_model::unpoisoned;
-use dhole_model::{NodeId, Placement};
+use dhole_model::{NodeId, Placement, Timeline};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
 use crate::domain::{self, Domain};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
-use crate::machine::{Fiber, LostNode, Machine, StartError};
+use crate::machine::{Fiber, LostNode, Machine, Multiprocess, StartError};
 use crate::names;
 use crate::node::Node;
 use crate::outcome::{End, Outcome};
@@ -252,6 +252,12 @@ pub fn run_nodes(
             races: node.races(),
             warnings: node.warnings(),
             costs: node.costs(),
+            timeline: node.timeline().map(|timeline| Timeline {
+                began_ns: machine
+                    .multiprocess()
+                    .map_or(0, Multiprocess::began_after_ns),
+                ..timeline
+            }),
         });
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();

@@ -49,6 +49,7 @@ mod domain;
 mod ended;
 mod error;
 mod failure;
+mod part_waits;
 mod parts;
 mod router;
 
@@ -98,6 +99,7 @@ mod step;
 mod sync;
 mod sync_error;
 mod sync_object;
+mod timeline;
 mod units;
 mod waits;
 mod withdrawal;

@@ -295,6 +295,11 @@ pub trait Multiprocess: Sync {
         judge: &Judge<'_>,
     ) -> Result<Vec<u8>, StartError>;
 
+    /// How long after the nodes [met](Multiprocess::meet) the last run began here, in nanoseconds.
+    fn began_after_ns(&self) -> u64 {
+        0
+    }
+
     /// From here on what goes to other processes says what is in `cluster`, and what they say of
     /// theirs goes there; payloads come out of `pool`.
     /// Where the run `survives` the loss of processes, the node here is told of each by a message

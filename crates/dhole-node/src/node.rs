@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
+use dhole_model::{
+    CallSite, Counters, LineCosts, MessageKind, NodeId, Notify, PhaseTimes, Timeline,
+};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_part::PartCounters;
 use dhole_protocol::objects::{codec, ordered_codec};
@@ -26,12 +28,12 @@ use crate::membership::Membership;
 use crate::notice_check::check_message;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
+use crate::part_waits::PartWaits;
 use crate::race::RaceReport;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
 use crate::step::{Step, must, worker_is};
 use crate::sync_error::RunEnded;
-use crate::waits::PartWaits;
 use crate::written_alone::WrittenAlone;
 
 /// A node reports no more than so many mistakes.
@@ -119,6 +121,10 @@ impl Node {
     ) -> Node {
         let has_ended = Arc::<AtomicBool>::default();
         let asked = Arc::new(AtomicBool::new(false));
+        let mut counting = Counting::default();
+        if settings.records {
+            counting.record();
+        }
         let state = State {
             id,
             nodes,
@@ -129,7 +135,7 @@ impl Node {
             twin_bytes: 0,
             graphs: Graphs::new(settings.learns_graphs()),
             object: Vec::new(),
-            counting: Counting::default(),
+            counting,
             done: false,
             woke: false,
             after: 0,
@@ -216,6 +222,20 @@ impl Node {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
         state.costs(&mut heap)
+    }
+
+    /// When the node waited, if that was recorded.
+    pub(crate) fn timeline(&self) -> Option<Timeline> {
+        let whole = self
+            .monitor
+            .lock()
+            .split()
+            .1
+            .counting
+            .phases
+            .times(0, &PhaseTimes::default());
+        self.part_waits
+            .timeline(whole.whole_ns, whole.worker_processor_ns)
     }
 
     /// What the program should be told.

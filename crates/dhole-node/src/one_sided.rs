@@ -6,11 +6,13 @@
 //! it asks for by message.
 
 use dhole_heap::{HeapMut, Miss, MonitorCall, PublishedObject, RemoteObject, RemoteRead, SeenBy};
-use dhole_model::{NodeId, Oid, OidRange, Version};
+use dhole_model::{NodeId, Oid, OidRange, Track, Version};
 use dhole_protocol::{Command, Commands, ProtocolError, Sent, Unread, Wanted};
 
 use crate::node::State;
+use crate::phases::SAMPLED;
 use crate::step::Step;
+use crate::timeline::Waited;
 use crate::waits::Awaited;
 use crate::worker::{Failure, Link};
 
@@ -142,6 +144,18 @@ impl Link<'_> {
         } = call.split().1;
         let allocated_at = |oid| self.node.cluster.allocated_at(oid);
         let awaited = Awaited::from(miss);
+        if let (true, Some((began_ns, took_ns))) = (counting.records, began_ns.zip(took_ns)) {
+            let waited = Waited {
+                track: Track::Process(self.fiber.0),
+                began_ns,
+                took_ns,
+                processor_ns: None,
+                reads: Some(SAMPLED),
+            };
+            counting
+                .part_waits
+                .records((awaited, last_call.site()), waited);
+        }
         counting
             .waits
             .read_there(awaited, last_call.site(), (bytes, took_ns), allocated_at);

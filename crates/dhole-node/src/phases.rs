@@ -262,7 +262,7 @@ pub(crate) struct SampledReads {
 }
 
 /// One read in so many is timed.
-const SAMPLED: u32 = 16;
+pub(crate) const SAMPLED: u32 = 16;
 
 /// Chooses the one-sided reads of a worker that are timed.
 #[derive(Default)]

@@ -306,7 +306,9 @@ impl NodeLink<'_> {
         counted.add(took_ns);
         if let Some(PartsWait { cause, what, site }) = seen.waits_for {
             let awaited = Awaited::operation(cause, what);
-            self.node.part_waits.add(awaited, site, took_ns, is_worker);
+            self.node
+                .part_waits
+                .add(awaited, site, [began_ns, took_ns], is_worker);
         }
     }
 

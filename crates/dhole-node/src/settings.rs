@@ -47,6 +47,8 @@ macro_rules! listed {
             $($(#[$docs])* pub $field: $type,)*
             /// Where they were set, for errors.
             pub set_by: SetBy,
+            /// Whether each node records when it waits. Nodes need not agree on it.
+            pub records: bool,
         }
 
         impl Settings {
@@ -116,6 +118,7 @@ impl Settings {
             consistency: MemoryConsistency::default(),
             parts: None,
             set_by: SetBy::default(),
+            records: false,
         }
     }
 

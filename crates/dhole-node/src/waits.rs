@@ -3,12 +3,9 @@
 
 use std::any::TypeId;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dhole_heap::{ArrayMiss, Miss, ReferenceForm, TypeInfo, TypeRef};
-use dhole_model::{
-    CallSite, LineCost, LineCosts, NodeId, Oid, Phase, PhaseTimes, Uneven, WaitCause, WaitCost,
-};
+use dhole_model::{CallSite, LineCost, LineCosts, NodeId, Oid, Phase, Uneven, WaitCause, WaitCost};
 use dhole_protocol::Event;
 use rustc_hash::FxHashMap;
 
@@ -133,6 +130,12 @@ impl Awaited {
         self.cause.phase()
     }
 
+    /// The type that is missed, or the operation.
+    pub fn what(self) -> &'static str {
+        let missed = self.missed.map(|(_, ty)| ty.info().name);
+        missed.unwrap_or(self.operation)
+    }
+
     /// Whether all nodes come to where it is waited for.
     pub fn is_for_all(self) -> bool {
         self.phase() == Phase::Barrier
@@ -145,6 +148,8 @@ pub(crate) struct Waiting {
     site: CallSite,
     /// When, by the clock by which it is counted how long workers wait.
     pub began_ns: u64,
+    /// When, by the node's clock, if the waits are recorded.
+    pub recorded_ns: Option<u64>,
     /// The clock of the worker's thread then, if it was looked at.
     pub processor_ns: Option<u64>,
     misses: u64,
@@ -153,6 +158,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// What the worker waits for, and at which line.
+    pub fn what(&self) -> (Awaited, CallSite) {
+        (self.awaited, self.site)
+    }
+
     /// The phase that it is.
     pub fn phase(&self) -> Phase {
         self.awaited.phase()
@@ -227,6 +237,7 @@ impl Waits {
             awaited,
             site,
             began_ns,
+            recorded_ns: None,
             processor_ns: None,
             misses: misses - before,
             bytes: self.bytes,
@@ -366,44 +377,6 @@ impl Waits {
             lines: lines.collect(),
             left_out: left_out.map(|(cause, cost)| (*cause, *cost)).collect(),
         }])
-    }
-}
-
-/// The waits of a node's threads in raw memory, and for each other, counted without the node lock.
-#[derive(Default)]
-pub(crate) struct PartWaits(Mutex<PartWaited>);
-
-#[derive(Default)]
-struct PartWaited {
-    waits: Waits,
-    /// Those of the worker.
-    times: PhaseTimes,
-}
-
-impl PartWaits {
-    fn lock(&self) -> MutexGuard<'_, PartWaited> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A thread has waited for so long, the worker or one beside it.
-    pub fn add(&self, awaited: Awaited, site: Option<CallSite>, ns: u64, is_worker: bool) {
-        let mut all = self.lock();
-        if is_worker {
-            *all.times.of_mut(awaited.phase()) += ns;
-        }
-        if let Some(site) = site {
-            all.waits.waited(awaited, site, ns);
-        }
-    }
-
-    /// How long the worker waited.
-    pub fn times(&self) -> PhaseTimes {
-        self.lock().times
-    }
-
-    /// What the lines cost on this node.
-    pub fn costs(&self, node: NodeId) -> LineCosts {
-        self.lock().waits.costs(node)
     }
 }
 

@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use dhole_heap::{MonitorCall, OnThread, Token};
-use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, Phase};
+use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, Phase, Track};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
@@ -15,6 +15,7 @@ use crate::phases::ReadTimer;
 use crate::spawn::Children;
 use crate::step::Step;
 use crate::sync_error::{OutOfMemory, SyncError};
+use crate::timeline::Waited;
 use crate::waits::{Awaited, Waiting};
 
 /// A node's worker: the token that lets a program touch shared objects.
@@ -506,6 +507,9 @@ impl<'id> Link<'id> {
         let mut waiting = counting
             .waits
             .begins(awaited, last_call.site(), misses, now_ns);
+        if counting.records {
+            waiting.recorded_ns = Some(self.machine.now(self.node.id));
+        }
         if looks {
             waiting.processor_ns = self.machine.worker_processor(self.node.id);
         }
@@ -626,6 +630,16 @@ impl<'id> Link<'id> {
         }
         let allocated_at = |oid| self.node.cluster.allocated_at(oid);
         counting.waits.ends(waiting, now, allocated_at);
+        if let Some(began_ns) = waiting.recorded_ns {
+            let waited = Waited {
+                track: Track::Process(self.fiber.0),
+                began_ns,
+                took_ns: self.machine.now(id).saturating_sub(began_ns),
+                processor_ns,
+                reads: None,
+            };
+            counting.part_waits.records(waiting.what(), waited);
+        }
         outcome
     }
 

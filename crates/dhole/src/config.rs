@@ -1,4 +1,6 @@
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ use dhole_sim::{SettingsError, Sim};
 
 use crate::process;
 use crate::report::{Report, Run, Simulated};
-use crate::settings::{Defaults, ReportForm};
+use crate::settings::{Defaults, ReportForm, TraceFile};
+use crate::timeline;
 
 /// The settings of a run, and the methods that start it.
 ///
@@ -135,11 +138,40 @@ impl Config {
         self
     }
 
+    /// Sets the file to which a run writes when its nodes waited, for what and at which line, when
+    /// it is over: a timeline with a track for each node, in the JSON of Chrome's trace viewer,
+    /// which Perfetto (`ui.perfetto.dev`) and speedscope open too. Unless set, it is what
+    /// `--trace FILE` of `dhole run` or `dhole sim` says ([`Defaults`]), or none.
+    ///
+    /// A slice is named after its phase and its line; what is between two waits is `computing`. A
+    /// slice has processor time beside its time if the worker looked at that clock (`tdur`). One
+    /// in 16 one-sided reads is drawn. The times of nodes that are processes are counted from where
+    /// the nodes began the run together, and differ by at most the time that a message takes there.
+    /// In a simulation they are virtual.
+    ///
+    /// At most 32,768 waits of a node are kept: of more, the shortest are left out, and the end of
+    /// the node's track says how many. A run that fails writes none. The second run of a process
+    /// writes `name.2.json` beside `name.json`, and so on.
+    ///
+    /// ```
+    /// let file = std::env::temp_dir().join("dhole-timeline.json");
+    /// dhole::Config::nodes(2).trace(&file).run(|w| Ok(w.barrier()?))?;
+    /// # assert!(std::fs::read_to_string(&file).unwrap().contains("\"barrier config.rs"));
+    /// # std::fs::remove_file(&file).unwrap();
+    /// # Ok::<(), dhole::RunError>(())
+    /// ```
+    ///
+    /// [`run`](Config::run) returns [`ConfigError::Trace`] if the file cannot be written.
+    pub fn trace(mut self, file: impl Into<PathBuf>) -> Config {
+        self.set.trace = Some(TraceFile(file.into()));
+        self
+    }
+
     /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
         let environment = Defaults::from_env().unwrap_or_default();
-        self.set.or(environment).survive.unwrap_or_default()
+        self.set.clone().or(environment).survive.unwrap_or_default()
     }
 
     /// Sets how nodes wait, in three numbers ([`Waiting`]). The options of the command override it
@@ -202,13 +234,34 @@ impl Config {
             machine.reseed(self.seed);
             machine.waits(self.waits()?);
             let settings = self.settings(machine.nodes())?;
-            let outcome = run_nodes(&*machine, &settings, program)?;
-            return Ok(report(&settings, &*machine, outcome, None));
+            return self.run_on(&*machine, &settings, program);
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed).waiting(self.waits()?);
         let settings = self.settings(self.nodes)?;
-        let outcome = run_nodes(&machine, &settings, program)?;
-        Ok(report(&settings, &machine, outcome, None))
+        self.run_on(&machine, &settings, program)
+    }
+
+    /// Runs `program` on a machine, and writes the timeline if one is asked for.
+    fn run_on(
+        &self,
+        machine: &dyn Machine,
+        settings: &Settings,
+        program: &Program<'_>,
+    ) -> Result<(NodeId, Report), RunError> {
+        let trace = self.set.clone().or(Defaults::from_env()?).trace;
+        let path = trace.as_ref().map(|TraceFile(path)| &**path);
+        let is_first = |node: NodeId| node.index() == 0;
+        let writes = machine.multiprocess().is_none_or(|it| is_first(it.me()));
+        let file = path.filter(|_| writes).map(|path| make(path)).transpose()?;
+        let mut outcome = run_nodes(machine, settings, program)?;
+        let timelines = std::mem::take(&mut outcome.timelines);
+        let (value, report) = report(settings, machine, outcome);
+        if let Some(path) = path.filter(|_| report.is_first()) {
+            // The node that was to write it may have been lost.
+            let file = file.map_or_else(|| make(path), Ok)?;
+            timeline::write(&report, &timelines, file).map_err(|cause| no_trace(path, &cause))?;
+        }
+        Ok((value, report))
     }
 
     /// Runs `program` on a simulated cluster, whatever the command says. `settings` decide the
@@ -236,9 +289,9 @@ impl Config {
         settings.check().map_err(impossible)?;
         let machine = Sim::new(settings);
         let settings = self.settings(machine.settings().nodes)?;
-        let outcome = run_nodes(&machine, &settings, program)?;
-        let simulated = Simulated::of(&machine);
-        Ok(report(&settings, &machine, outcome, Some(simulated)))
+        let (value, mut report) = self.run_on(&machine, &settings, program)?;
+        report.simulated = Some(Simulated::of(&machine));
+        Ok((value, report))
     }
 
     /// How workers wait: as the command says, or else as the program does.
@@ -258,7 +311,7 @@ impl Config {
         );
         set_by.add("detector", by("detector", self.detector.is_some()));
         set_by.add("memory", by("memory", self.parts.is_some()));
-        let set = self.set.or(environment);
+        let set = self.set.clone().or(environment);
         let layout = set.memory_layout.unwrap_or_default();
         Ok(Settings {
             nodes,
@@ -281,6 +334,7 @@ impl Config {
             survive: set.survive.unwrap_or_default(),
             parts: self.parts.clone(),
             set_by,
+            records: set.trace.is_some(),
         })
     }
 }
@@ -383,7 +437,6 @@ fn report(
     settings: &Settings,
     machine: &dyn Machine,
     outcome: Outcome<NodeId>,
-    simulated: Option<Simulated>,
 ) -> (NodeId, Report) {
     let Outcome {
         value,
@@ -398,6 +451,7 @@ fn report(
         measured_costs,
         domains,
         one_sided,
+        timelines: _,
     } = outcome;
     let report = Report {
         node: machine
@@ -411,7 +465,7 @@ fn report(
         per_node: counters,
         measured_per_node: measured,
         measured_time,
-        simulated,
+        simulated: None,
         costs,
         measured_costs,
         one_sided,
@@ -423,6 +477,18 @@ fn report(
         consistency: domains.map(|_| settings.consistency),
     };
     (value, report)
+}
+
+/// Makes the file of a run's timeline.
+fn make(path: &Path) -> Result<File, ConfigError> {
+    timeline::begin(path).map_err(|cause| no_trace(path, &cause))
+}
+
+fn no_trace(path: &Path, cause: &io::Error) -> ConfigError {
+    ConfigError::Trace {
+        path: path.display().to_string(),
+        cause: cause.to_string(),
+    }
 }
 
 /// Writes the report to standard error, as the command asks with `--report`.

@@ -270,7 +270,7 @@ fn list<T>(
 }
 
 /// Writes a string of JSON.
-fn quote(text: &mut String, words: &str) {
+pub(crate) fn quote(text: &mut String, words: &str) {
     text.push('"');
     for c in words.chars() {
         match c {

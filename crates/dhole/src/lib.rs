@@ -99,6 +99,7 @@ mod report;
 mod screen;
 pub mod settings;
 pub mod tasks;
+mod timeline;
 mod words;
 
 pub use config::{Config, run};
@@ -132,7 +133,7 @@ pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 pub use screen::Screen;
-pub use settings::{Defaults, ReportForm};
+pub use settings::{Defaults, ReportForm, TraceFile};
 
 #[cfg(doctest)]
 mod refused;

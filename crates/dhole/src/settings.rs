@@ -1,6 +1,8 @@
 //! The settings of runs that the environment and the command have too, and all other variables of
 //! the environment that dhole reads: one table. ARCHITECTURE says how a setting is added.
 
+use std::path::PathBuf;
+
 use dhole_model::{Barriers, Coherence, Variants};
 pub use dhole_model::{Bounded, UnknownValue, UnknownVariable, Value};
 use dhole_net::variables::{
@@ -85,7 +87,7 @@ macro_rules! settings {
         /// `dhole run` and `dhole sim` set them with options, `--races` for the variable
         /// `DHOLE_RACES`. A user may set the variables too; one that is empty counts as one that is
         /// not set.
-        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+        #[derive(Clone, PartialEq, Eq, Default, Debug)]
         pub struct Defaults {
             $($(#[$docs])* pub $field: Option<$type>,)*
         }
@@ -114,9 +116,9 @@ macro_rules! settings {
             pub(crate) fn set_by(&self, environment: &Defaults) -> SetBy {
                 let mut all = SetBy::default();
                 $(
-                    let program = self.$field.and(Some(By::Program(stringify!($field))));
+                    let program = self.$field.as_ref().and(Some(By::Program(stringify!($field))));
                     let variable = By::Variable(Self::$variable, $option);
-                    let variable = environment.$field.and(Some(variable));
+                    let variable = environment.$field.as_ref().and(Some(variable));
                     all.add(stringify!($field), program.or(variable));
                 )*
                 all
@@ -175,6 +177,11 @@ settings! {
     report: ReportForm = REPORT "report" "FORM"
         "Write to standard error, when a run is over, which lines of the program its nodes waited \
          at longest, with advice; in a form, `text` if left out";
+
+    /// The file to which each run writes when its nodes waited, if any.
+    trace: TraceFile = TRACE "trace" "FILE"
+        "Write to this file, when a run is over, when each node waited, for what and at which \
+         line, as a timeline for Perfetto, speedscope or chrome://tracing";
 }
 
 /// How a report is written.
@@ -185,6 +192,24 @@ pub enum ReportForm {
     Text,
     /// As an object for programs: [`Report::json`](crate::Report::json).
     Json,
+}
+
+/// The file to which a run writes its timeline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceFile(pub PathBuf);
+
+impl Value for TraceFile {
+    fn find(said: &str) -> Option<TraceFile> {
+        (!said.is_empty()).then(|| TraceFile(said.into()))
+    }
+
+    fn allowed() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn expected() -> String {
+        "the path of a file".to_owned()
+    }
 }
 
 /// Looks a variable up.
@@ -294,7 +319,6 @@ impl Defaults {
         "DHOLE_SEEDS",
         "DHOLE_SPLASH",
         "DHOLE_SPLASH_ONLY",
-        "DHOLE_TRACE",
     ];
 
     /// The settings that a user may make in the environment.

@@ -168,7 +168,7 @@ fn plan(world: &mut World, trouble: Trouble, nodes: usize) {
 
 fn fault(seed: u64, trouble: Trouble, reliable: bool, bug: Option<Bug>) -> Option<(Fault, String)> {
     let mut world = world(seed, trouble, reliable, bug);
-    world.is_traced = chosen("DHOLE_SEED").is_some() && chosen("DHOLE_TRACE").is_some();
+    world.is_traced = chosen("DHOLE_SEED").is_some() && chosen("DHOLE_TEST_TRACE").is_some();
     if !world.run(MOST_STEPS) {
         return Some((
             Fault::Endless,
@@ -202,10 +202,11 @@ fn chosen(name: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Runs the seeds of the tier, or the one that `DHOLE_SEED` names; with `DHOLE_TRACE=<trouble>` of
-/// that trouble alone, and prints what happens.
+/// Runs the seeds of the tier, or the one that `DHOLE_SEED` names. With
+/// `DHOLE_TEST_TRACE=<trouble>` it has that trouble alone, and prints what happens.
 fn sound(seeds: std::ops::Range<u64>) {
-    let traced = chosen("DHOLE_TRACE").map(|trouble| TROUBLES[trouble as usize % TROUBLES.len()]);
+    let traced =
+        chosen("DHOLE_TEST_TRACE").map(|trouble| TROUBLES[trouble as usize % TROUBLES.len()]);
     for seed in dhole_testkit::seeds(seeds) {
         for trouble in TROUBLES
             .into_iter()

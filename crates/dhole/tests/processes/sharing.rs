@@ -38,6 +38,30 @@ fn what_two_processes_send_but_for_barriers_is_what_is_sent_on_threads() {
 }
 
 #[test]
+fn node_0_writes_the_timeline_of_all_processes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.json").display().to_string();
+    let ended = run_with(3, "disjoint", |_| {
+        vec![("DHOLE_TRACE".to_owned(), file.clone())]
+    });
+    for (node, ended) in ended.iter().enumerate() {
+        assert_eq!(ended.code, Some(0), "node {node}: {}", ended.all);
+    }
+    let files = std::fs::read_dir(folder.path()).expect("it is there");
+    assert_eq!(files.count(), 1);
+    let text = std::fs::read_to_string(&file).expect("node 0 has written it");
+    let whole: serde_json::Value = serde_json::from_str(&text).expect("sound JSON");
+    let events = whole["traceEvents"].as_array().expect("events");
+    for node in 0..3 {
+        let own = events
+            .iter()
+            .filter(|it| it["pid"] == node && it["ph"] == "X");
+        let barriers = own.filter(|it| it["cat"] == "barrier").count();
+        assert!(barriers >= 6, "node {node}: {barriers}");
+    }
+}
+
+#[test]
 fn objects_with_operations_are_shared_of_types_that_a_process_has_never_met() {
     assert_eq!(succeeds(3, "objects"), ["value 5050"]);
 }

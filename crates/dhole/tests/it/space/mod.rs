@@ -19,5 +19,6 @@ mod propagate;
 mod races;
 mod reachable;
 mod refused;
+mod timeline;
 mod timing;
 mod young;
