@@ -397,7 +397,11 @@ fn run_node(
 ) -> Result<NodeId, Failure> {
     worker.link.begins_program();
     worker.link.machine.leave(worker.node());
-    let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
+    let ended = {
+        #[cfg(feature = "tracing")]
+        let _span = crate::spans::program(worker.link.machine, worker.node());
+        catch_unwind(AssertUnwindSafe(|| program(worker)))
+    };
     let ended = match (ended, worker.link.parts) {
         (Ok(Ok(value)), Some(parts)) => Ok(parts.program_over().map(|()| value)),
         (ended, _) => ended,

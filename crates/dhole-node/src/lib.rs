@@ -94,6 +94,8 @@ mod rounds;
 mod run_handshake;
 mod set_by;
 mod settings;
+#[cfg(feature = "tracing")]
+mod spans;
 mod spawn;
 mod step;
 mod sync;

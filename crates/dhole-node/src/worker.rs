@@ -588,7 +588,11 @@ impl<'id> Link<'id> {
                 continue;
             }
             call.unlock();
-            let woken = self.machine.wait_polling(self.receivers, id, patience);
+            let woken = {
+                #[cfg(feature = "tracing")]
+                let _span = crate::spans::wait(self.machine, id, waiting);
+                self.machine.wait_polling(self.receivers, id, patience)
+            };
             let woke = std::mem::take(&mut call.split().1.woke);
             if let Some(outcome) = outcome(call) {
                 if woken == Woken::ByTime && outcome.is_ok() {

@@ -17,7 +17,9 @@ use dhole_protocol::CoherenceProtocol;
 use dhole_sim::{SettingsError, Sim};
 
 use crate::process;
-use crate::report::{Report, Run, Simulated};
+#[cfg(feature = "sim")]
+use crate::report::Simulated;
+use crate::report::{Report, Run};
 use crate::settings::{Defaults, ReportForm, TraceFile};
 use crate::timeline;
 
