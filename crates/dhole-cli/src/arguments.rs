@@ -593,7 +593,8 @@ mod tests {
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
         let words = "-n 3 --protocol home --races warn-all --barrier central --report \
-                     --domains node --memory views --managers one --consistency release -- program";
+                     --domains node --memory views --managers one --consistency release \
+                     --trace a.json -- program";
         let told = [
             ("DHOLE_PROTOCOL", "home"),
             ("DHOLE_RACES", "warn-all"),
@@ -603,6 +604,7 @@ mod tests {
             ("DHOLE_MANAGERS", "one"),
             ("DHOLE_CONSISTENCY", "release"),
             ("DHOLE_REPORT", "text"),
+            ("DHOLE_TRACE", "a.json"),
         ]
         .map(|(name, value)| (name, value.to_owned()));
         let parse = |command: &str| {

@@ -399,8 +399,9 @@ mod tests {
             memory_managers: Some(MemoryManagers::One),
             memory_consistency: Some(MemoryConsistency::Release),
             report: Some(ReportForm::Json),
+            trace: Some(TraceFile("a.json".into())),
         };
-        let words = "1 home warn-all central off 2 isolate one release json";
+        let words = "1 home warn-all central off 2 isolate one release json a.json";
         let said: Vec<_> = Defaults::VARIABLES
             .into_iter()
             .zip(words.split(' '))
@@ -426,8 +427,10 @@ mod tests {
             ("CONSISTENCY", "sequential, release"),
             ("REPORT", "text, json"),
         ];
-        assert_eq!(expected.len(), Defaults::SETTINGS.len());
-        for (setting, (name, values)) in Defaults::SETTINGS.iter().zip(expected) {
+        // Any path is the name of a file.
+        let of_few = Defaults::SETTINGS.iter().filter(|it| it.option != "trace");
+        assert_eq!(expected.len(), of_few.clone().count());
+        for (setting, (name, values)) in of_few.zip(expected) {
             let wanted = format!("DHOLE_{name} is `0x`: one of {values} is expected");
             assert_eq!(read(&[(setting.variable, "0x")]), Err(wanted));
             let refused = (setting.check)("0x").unwrap_err().to_string();

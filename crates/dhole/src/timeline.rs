@@ -77,6 +77,13 @@ fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
+/// The duration of a slice, a hundredth of a nanosecond short. A viewer adds it to the beginning in
+/// floating point: rounded up, the slice would overlap the next one, which would be drawn within it.
+fn duration(ns: u64) -> String {
+    let hundredths = (ns * 100).saturating_sub(1);
+    format!("{}.{:05}", hundredths / 100_000, hundredths % 100_000)
+}
+
 impl<W: Write> Events<'_, W> {
     /// Begins an event of a kind.
     fn event(&mut self, kind: char, node: usize, track: u64, name: &str) -> io::Result<()> {
@@ -175,7 +182,10 @@ impl<W: Write> Events<'_, W> {
             return Ok(());
         }
         self.event('X', node, 0, "computing")?;
-        let (at, took) = (micros(timeline.began_ns + from_ns), micros(to_ns - from_ns));
+        let (at, took) = (
+            micros(timeline.began_ns + from_ns),
+            duration(to_ns - from_ns),
+        );
         self.text += &format!(",\"cat\":\"computing\",\"ts\":{at},\"dur\":{took}}}");
         Ok(())
     }
@@ -187,7 +197,7 @@ impl<W: Write> Events<'_, W> {
         self.event('X', node, number(span.track), &name)?;
         let (at, took) = (
             micros(timeline.began_ns + span.began_ns),
-            micros(span.took_ns),
+            duration(span.took_ns),
         );
         self.text += &format!(",\"cat\":\"{phase}\",\"ts\":{at},\"dur\":{took}");
         if let Some(processor_ns) = span.processor_ns {
@@ -239,5 +249,20 @@ mod tests {
     fn times_are_microseconds_to_the_nanosecond() {
         assert_eq!(micros(1_234_005), "1234.005");
         assert_eq!(micros(7), "0.007");
+        assert_eq!(duration(1_234_005), "1234.00499");
+        assert_eq!(duration(1), "0.00099");
+        assert_eq!(duration(0), "0.00000");
+    }
+
+    #[test]
+    fn no_slice_overlaps_the_next_one_in_the_numbers_of_a_viewer() {
+        let number = |text: String| -> f64 { text.parse().unwrap() };
+        let mut from_ns = 1;
+        for took_ns in (1..30_000).map(|it| it * it) {
+            let to_ns = from_ns + took_ns;
+            assert!(number(micros(from_ns)) + number(duration(took_ns)) < number(micros(to_ns)));
+            from_ns = to_ns;
+        }
+        assert!(from_ns > 8_000_000_000_000, "hours");
     }
 }
