@@ -206,6 +206,8 @@ macro_rules! suite {
                 what_was_written_before_a_task_was_made_is_read_by_it
                 processes_that_tasks_start_make_tasks_too
                 a_task_that_fails_ends_the_run_with_its_words
+                elements_are_changed_and_combined_by_parts
+                a_task_that_waits_for_all_nodes_is_an_error
                 tasks_that_cannot_be_are_errors_that_say_why
                 each_number_is_called_with_once_whoever_gets_it
             );

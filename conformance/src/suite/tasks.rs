@@ -1,6 +1,6 @@
 //! Tasks that make tasks.
 
-use dhole::tasks::{self, Schedule, Tasks, TasksError, for_each};
+use dhole::tasks::{self, ByParts, Schedule, Tasks, TasksError, for_each};
 use dhole::{Counters, Error, MessageKind, NodeId, Ref, Worker, on, op};
 use serde::{Deserialize, Serialize};
 
@@ -259,6 +259,68 @@ pub fn each_number_is_called_with_once_whoever_gets_it(on_: &dyn Platform) {
         for_each(w, 0..end, Schedule::Guided, |_, _| Ok(()))
     });
     assert_says(&error, &["for_each on node 1", THIS_FILE, "another range"]);
+}
+
+/// Of arrays and ranges of any length; parts are combined in their order.
+pub fn elements_are_changed_and_combined_by_parts(on_: &dyn Platform) {
+    for (nodes, len) in [(1, 5), (2, 0), (3, 2), (4, 41)] {
+        succeed(on_, nodes, |w| {
+            let (nodes, me) = (w.nodes(), w.node().index());
+            let cells = w.once(|w| Ok(w.alloc_array::<u64>(len)))?;
+            let mut own = Vec::new();
+            cells.for_each_mut(w, |place, cell| {
+                *cell += 10 + place as u64;
+                own.push(place);
+            })?;
+            assert!(own.into_iter().eq(len * me / nodes..len * (me + 1) / nodes));
+            let some = cells.range(len / 3..len);
+            some.for_each_mut(w, |place, cell| *cell -= place as u64)?;
+            // The first of all: it does not commute.
+            assert_eq!(cells.reduce(w, |one, _| one)?, (len > 0).then_some(10));
+            assert_eq!(some.reduce(w, u64::min)?, (len > 0).then_some(10));
+            let sum = cells.reduce(w, |one, other| one + other)?;
+            let before: usize = (0..len / 3).sum();
+            let wanted = (len > 0).then(|| (10 * len + before) as u64);
+            assert_eq!(sum, wanted);
+            Ok(w.barrier()?)
+        });
+    }
+}
+
+/// What waits for all nodes is refused in a task, with the lines of both.
+pub fn a_task_that_waits_for_all_nodes_is_an_error(on_: &dyn Platform) {
+    type Meets = fn(&mut Worker<'_>) -> dhole::Result<()>;
+    let all: [(&str, Meets); 5] = [
+        ("a barrier on node", |w| Ok(w.barrier()?)),
+        ("once on node", |w| w.once(|_| Ok(()))),
+        ("all_reduce on node", |w| Ok(w.all_reduce((), |(), ()| ())?)),
+        ("join on node", |w| {
+            let tasks = Tasks::<u8>::new(w)?;
+            tasks.join(w, |_, _, _| Ok(()))
+        }),
+        ("once on node", |w| {
+            for_each(w, 0..3, Schedule::Static, |_, _| Ok(()))
+        }),
+    ];
+    for (what, meets) in all {
+        let error = fail(on_, 2, |w| {
+            let tasks = w.once(|w| Ok(Tasks::<u8>::new(w)?))?;
+            tasks.push(w, 1)?;
+            tasks.join(w, |w, _, _| meets(w))
+        });
+        assert_says(&error, &[what, THIS_FILE, "within what the call at"]);
+    }
+    let error = fail(on_, 2, |w| {
+        for_each(w, 0..4, Schedule::Dynamic(1), |w, _| Ok(w.barrier()?))
+    });
+    assert_says(&error, &["a barrier on node", "within what the call at"]);
+    // Behind the tasks a node waits for all again.
+    succeed(on_, 2, |w| {
+        let tasks = w.once(|w| Ok(Tasks::<u8>::new(w)?))?;
+        tasks.push(w, 1)?;
+        tasks.join(w, |_, _, _| Ok(()))?;
+        Ok(w.barrier()?)
+    });
 }
 
 /// Errors that name the line, and no node that waits for ever.

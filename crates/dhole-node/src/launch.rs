@@ -208,6 +208,7 @@ pub fn run_nodes(
             fiber,
             children: Children::default(),
             in_once: None,
+            by_itself: None,
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };

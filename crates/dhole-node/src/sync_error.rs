@@ -128,6 +128,21 @@ pub enum SyncError {
         /// Where in the program.
         site: CallSite,
     },
+    /// A task, or what a node does with its numbers of a `for_each`, waits for all nodes.
+    #[error(
+        "{what} on {node} at {site}, within what the call at {outer} runs: the other nodes run \
+         other tasks, and do not come"
+    )]
+    InTask {
+        /// What waits for all nodes.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Where the tasks are run.
+        outer: CallSite,
+    },
     /// Node 0 calls `once` within what another `once` runs there alone: it would wait for all
     /// nodes, and they wait for it.
     #[error("once on {node} at {site}, within the one at {outer}: node 0 alone is there")]

@@ -54,6 +54,8 @@ pub(crate) struct Link<'id> {
     pub children: Children,
     /// On node 0, where the `once` is whose value it is making.
     pub in_once: Option<CallSite>,
+    /// Where the call is that runs what each node runs by itself.
+    pub by_itself: Option<CallSite>,
     /// Bytes of pages for which this node has memory.
     pub memory_bytes: u64,
     /// How objects are kept consistent unless their allocation says otherwise.

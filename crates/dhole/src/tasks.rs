@@ -37,6 +37,7 @@
 //!
 //! What was written before a task was pushed is visible to the node that runs it.
 
+mod by_parts;
 mod error;
 mod for_each;
 mod hunt;
@@ -53,6 +54,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::job_queue::ByValue;
+pub use by_parts::ByParts;
 pub use error::TasksError;
 pub use for_each::{Schedule, for_each};
 use hunt::{Hunt, Step};
@@ -229,8 +231,8 @@ impl<T: ByValue> Tasks<T> {
     ///
     /// A task may take locks, call operations, send messages, start processes and join them. It
     /// does not meet other nodes, which run other tasks: barriers, collectives, `once`, `join` and
-    /// [`for_each`] within a task are deadlocks, or errors of another place. Nor does it wait for
-    /// another task, which may wait on the same node.
+    /// [`for_each`] within a task are refused (`SyncError::InTask`). Nor does it wait for another
+    /// task, which may wait on the same node.
     ///
     /// # Errors
     /// Those of `run`, which end the run on all nodes; [`TasksError::Object`] if the tasks are
@@ -238,6 +240,17 @@ impl<T: ByValue> Tasks<T> {
     /// error that names its call.
     #[track_caller]
     pub fn join(
+        &self,
+        w: &mut Worker<'_>,
+        run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        w.by_itself("join", CallSite::caller(), |w| self.run_all(w, run))?;
+        Ok(w.barrier()?)
+    }
+
+    /// Runs tasks until all tasks of all nodes are done.
+    #[track_caller]
+    fn run_all(
         &self,
         w: &mut Worker<'_>,
         mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<()>,
@@ -268,7 +281,7 @@ impl<T: ByValue> Tasks<T> {
             match self.hunt(w, own, &mut untold)? {
                 Next::Tasks(tasks) => (pile, looks) = (tasks, Looks::new(w.now())),
                 Next::Made => {}
-                Next::Over => return Ok(w.barrier()?),
+                Next::Over => return Ok(()),
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Starting processes, and waiting for their end.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::objects::{
     CallId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
@@ -8,6 +10,7 @@ use dhole_protocol::{AbortReason, Event};
 
 use super::children::{Child, Children};
 use super::op::{Decode, Op};
+use crate::error::Result;
 use crate::object::Malformed;
 use crate::process_error::ProcessError;
 use crate::sync_error::{RunEnded, SyncError};
@@ -335,19 +338,43 @@ impl Worker<'_> {
         });
     }
 
+    /// Runs what each node runs by itself, as tasks. A call in it that waits for all nodes is
+    /// refused.
+    ///
+    /// # Errors
+    /// [`SyncError::InTask`] if this call, `what`, is within another one; those of `run`.
+    #[doc(hidden)]
+    pub fn by_itself<R>(
+        &mut self,
+        what: &'static str,
+        site: CallSite,
+        run: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        self.only_the_program(what, site)?;
+        self.link.by_itself = Some(site);
+        let ran = catch_unwind(AssertUnwindSafe(|| run(self)));
+        self.link.by_itself = None;
+        ran.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     /// Refuses what only the program may do, in which all nodes take part.
     pub(crate) fn only_the_program(
         &self,
         what: &'static str,
         site: CallSite,
     ) -> Result<(), SyncError> {
-        match self.link.fiber == crate::machine::Fiber::PROGRAM {
-            true => Ok(()),
-            false => Err(SyncError::InProcess {
+        let node = self.node();
+        if let Some(outer) = self.link.by_itself {
+            return Err(SyncError::InTask {
                 what,
-                node: self.node(),
+                node,
                 site,
-            }),
+                outer,
+            });
         }
+        if self.link.fiber != crate::machine::Fiber::PROGRAM {
+            return Err(SyncError::InProcess { what, node, site });
+        }
+        Ok(())
     }
 }

@@ -94,30 +94,42 @@ pub fn for_each(
     };
     let here = [range.start, end, kind, many];
     let (first, left) = w.once(|w| {
-        let left: Object<Left> = w.new_object(on(w.node()), left)?;
+        let left: Option<Object<Left>> = match schedule {
+            Schedule::Static => None,
+            _ => Some(w.new_object(on(w.node()), left)?),
+        };
         Ok((here, left))
     })?;
     if first != here {
         return Err(TasksError::Differ { node, site }.into());
     }
-    if schedule == Schedule::Static {
-        let (me, many) = (node.index() as u128, u128::from(end - range.start));
-        let place = |node: u128| range.start + (many * node / u128::from(nodes)) as u64;
-        (place(me)..place(me + 1)).try_for_each(|number| f(w, number))?;
-    } else {
+    w.by_itself("for_each", site, |w| {
+        let Some(left) = left else {
+            let many = end - range.start;
+            let own = own_part(many, node, nodes);
+            return (range.start + own.start..range.start + own.end)
+                .try_for_each(|number| f(w, number));
+        };
         loop {
             let part = left.take(w)?;
             if part.is_empty() {
-                break;
+                return Ok(());
             }
             part.into_iter().try_for_each(|number| f(w, number))?;
         }
-    }
+    })?;
     w.barrier()?;
-    if node == NodeId(0) {
+    if let Some(left) = left.filter(|_| node == NodeId(0)) {
         Object::free(&left, w)?;
     }
     Ok(())
+}
+
+/// The part of so many that a node has, where each has as many as each other.
+pub(super) fn own_part(many: u64, node: NodeId, nodes: u64) -> Range<u64> {
+    let place = |node: u128| (u128::from(many) * node / u128::from(nodes)) as u64;
+    let me = node.index() as u128;
+    place(me)..place(me + 1)
 }
 
 #[cfg(test)]
