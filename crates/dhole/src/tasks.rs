@@ -299,7 +299,7 @@ impl<T: ByValue> Tasks<T> {
         let most = u64::from(pile.len().ilog2());
         let (held_out, hungry) = own.look(w, std::mem::take(untold), most)?;
         for node in hungry {
-            let gives = self.of(w, node).start_give(w, pile.half())?;
+            let gives = self.of(w, node).start_give(w, pile.gift())?;
             w.forget_unless_refused(gives)?;
         }
         if held_out.is_none() && pile.len() > 1 {

@@ -9,7 +9,7 @@ use dhole_heap::{Nullable, Share, Tag};
 use dhole_model::unpoisoned;
 use dhole_protocol::objects::{Bytes, Refusal};
 use dhole_registry::{Ship, fnv1a};
-use postcard::ser_flavors::Flavor;
+use postcard::ser_flavors::{Flavor, Size};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +178,12 @@ pub fn encode_to<V: Serialize + ?Sized>(
 #[inline]
 pub fn encode_arguments<A: Serialize>(arguments: &A, bytes: &mut Vec<u8>) -> Result<(), Malformed> {
     encode_to("the arguments", arguments, bytes)
+}
+
+/// How many bytes a value has; none where it cannot be written.
+#[doc(hidden)]
+pub fn encoded_len<V: Serialize + ?Sized>(value: &V) -> usize {
+    postcard::serialize_with_flavor(value, Size::default()).unwrap_or(0)
 }
 
 /// The bytes of a value.

@@ -38,7 +38,7 @@ pub use handle::{Object, make, on, replicated};
 pub use invoke::{Calling, Travel, call_as, read, write};
 pub use kind::{
     Applied, Constructed, ConstructorInfo, Malformed, ObjectType, OperationInfo, decode, decode_to,
-    encode, encode_arguments, encode_to, travels,
+    encode, encode_arguments, encode_to, encoded_len, travels,
 };
 pub use makes::Makes;
 pub use pending::{Pending, start, start_numbered};

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use dhole_node::object::encoded_len;
 use serde::{Deserialize, Serialize};
+
+/// A gift of several tasks has so many bytes at most: a message carries more.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Tasks that wait. Those of the highest priority go out first; of equals, the newest.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -133,6 +137,18 @@ impl<T> Pile<T> {
     }
 }
 
+impl<T: Serialize> Pile<T> {
+    /// As [`half`](Pile::half), for another node: one task, or so many as a message carries. Those
+    /// that are left of the half become the newest.
+    pub fn gift(&mut self) -> Pile<T> {
+        let mut half = self.half();
+        while half.len > 1 && encoded_len(&half) > MOST_BYTES {
+            self.add(half.better_half());
+        }
+        half
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +194,21 @@ mod tests {
         let mut one = pile(&[(7, 1)]);
         assert_eq!(all(one.half()), [1]);
         assert!(one.is_empty() && one.half().is_empty());
+    }
+
+    #[test]
+    fn a_gift_has_one_task_or_less_bytes_than_a_message_carries() {
+        let large = || vec![7_u8; MOST_BYTES / 4];
+        let mut tasks = Pile::default();
+        (0..40).for_each(|_| tasks.push(0, large()));
+        let gift = tasks.gift();
+        assert_eq!((gift.len(), tasks.len()), (2, 38));
+        assert!(encoded_len(&gift) <= MOST_BYTES);
+        let mut tasks = Pile::default();
+        (0..8).for_each(|_| tasks.push(0, vec![7_u8; 2 * MOST_BYTES]));
+        assert_eq!((tasks.gift().len(), tasks.len()), (1, 7));
+        let mut small = pile(&[(0, 1), (0, 2), (0, 3), (0, 4)]);
+        assert_eq!((all(small.gift()), all(small)), (vec![2, 1], vec![4, 3]));
     }
 
     /// Beside a list that is sorted each time.

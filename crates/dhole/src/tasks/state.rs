@@ -98,7 +98,7 @@ impl<T: ByValue> Deque<T> {
     /// Half of the tasks, for a node that has none. If there are none and it `hangs` on, it gets
     /// some when there are.
     pub fn steal(&mut self, thief: NodeId, hangs: bool) -> Pile<T> {
-        let half = self.shared.half();
+        let half = self.shared.gift();
         let is_known = self.hungry.contains(&thief) || thief.index() >= self.idle.len();
         if hangs && half.is_empty() && !is_known {
             self.hungry.push(thief);
