@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 use dhole_space::{HUGE_BYTES, PAGE_BYTES, Reserved, View, space};
 
+use crate::foreign::Unheard;
 use crate::heap::Heap;
 use crate::local_array::LocalArray;
 use crate::{
@@ -343,7 +344,7 @@ impl Heap {
         if !(info.leaves.is_empty() && info.references.is_empty()) {
             for packed in bytes.chunks_exact(info.packed_size) {
                 info.check(packed)?;
-                self.check_references(info, packed)?;
+                self.check_references(info, packed, Unheard::IsGone)?;
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ use dhole_space::{IDS_PER_PAGE, Neighbours, PAGE_BYTES, ReserveError, StorePlace
 use crate::binding::{ArrayBinding, BindError, Binding};
 use crate::catalog_log::LearnError;
 use crate::directory::{ArrayRun, Directory, Run};
+use crate::foreign::Unheard;
 use crate::geometry::KEPT_BYTES;
 use crate::global::GlobalSpace;
 use crate::multiprocess::Multiprocess;
@@ -533,8 +534,13 @@ impl Cluster {
     /// in another one of the process.
     ///
     /// A reference to freed objects may be left in others.
-    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
-        self.check_also(named, seen, || Ok(None))
+    pub(crate) fn check(
+        &self,
+        named: &Named,
+        seen: TypeRef,
+        unheard: Unheard,
+    ) -> Result<(), BindError> {
+        self.check_also(named, seen, unheard, || Ok(None))
     }
 
     /// The same, where others may also know what this part of a cluster has not heard of.
@@ -542,6 +548,7 @@ impl Cluster {
         &self,
         named: &Named,
         seen: TypeRef,
+        unheard: Unheard,
         others_say: impl FnOnce() -> Result<Option<()>, String>,
     ) -> Result<(), BindError> {
         let oid = named.first;
@@ -566,7 +573,10 @@ impl Cluster {
                 if others_say().map_err(clash)?.is_some() {
                     return Ok(());
                 }
-                return self.bury(oid, named.count, creator, end);
+                return match unheard {
+                    Unheard::IsGone => self.bury(oid, named.count, creator, end),
+                    Unheard::IsEarly => Err(not_yet(oid, creator)),
+                };
             }
         }
         // Ids of runs that are forgotten and of clusters that have ended stay null everywhere for
@@ -591,8 +601,7 @@ impl Cluster {
     /// objects that are freed everywhere by now, or a lie. They stay null here for ever.
     #[cold]
     fn bury(&self, oid: Oid, count: u64, creator: NodeId, end: u64) -> Result<(), BindError> {
-        let kind = ForeignKind::NotYet { creator };
-        let foreign = Err(BindError::Foreign(Foreign { oid, kind }));
+        let foreign = Err(not_yet(oid, creator));
         let ids = oid.0..oid.0.saturating_add(count);
         let mut directory = write(&self.directory);
         let here = self
@@ -752,6 +761,11 @@ fn owner(oid: Oid) -> Option<Owner> {
     Some(Owner { cluster, rest })
 }
 
+fn not_yet(oid: Oid, creator: NodeId) -> BindError {
+    let kind = ForeignKind::NotYet { creator };
+    BindError::Foreign(Foreign { oid, kind })
+}
+
 fn never(oid: Oid) -> BindError {
     let kind = ForeignKind::Never;
     BindError::Foreign(Foreign { oid, kind })
@@ -763,7 +777,7 @@ pub(crate) fn check_anywhere(named: &Named, seen: TypeRef) -> Result<(), BindErr
         Some(Owner {
             cluster: Some(cluster),
             ..
-        }) => cluster.check_also(named, seen, || {
+        }) => cluster.check_also(named, seen, Unheard::IsGone, || {
             for part in space::other_parts(named.first) {
                 let part = part.downcast::<Cluster>();
                 let part = part.expect("clusters alone take ids");

@@ -39,3 +39,13 @@ pub enum ForeignKind {
     #[error("was never allocated by anyone in this process")]
     Never,
 }
+
+/// What a reference is that names ids of another node of which this process knows nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unheard {
+    /// One to objects that are freed everywhere: it came in a message, behind the metadata of all
+    /// objects that its sender knew.
+    IsGone,
+    /// One whose metadata may be still to come: it was read in the memory of a neighbour.
+    IsEarly,
+}

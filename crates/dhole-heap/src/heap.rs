@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::chunk::{Chunk, OpenChunk};
 use crate::cluster::TakenSlot;
 use crate::extent::Extents;
+use crate::foreign::Unheard;
 use crate::geometry::KEPT_BYTES;
 use crate::global::Segment;
 use crate::handle::HandleTable;
@@ -556,7 +557,7 @@ impl<'g> HeapMut<'g> {
             row: miss.row,
             array: false,
         };
-        self.heap.cluster.check(&named, miss.ty)?;
+        self.heap.cluster.check(&named, miss.ty, Unheard::IsGone)?;
         for chunk in range.first.chunk()..=range.last().chunk() {
             self.heap.see(Oid(chunk * CHUNK).max(range.first))?;
         }

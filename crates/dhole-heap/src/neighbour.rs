@@ -14,6 +14,7 @@ use dhole_space::publication::{self, Publication};
 use dhole_space::{Neighbour, Neighbours, OwnPublications, VisibleMemory, WindowPublications};
 
 use crate::cluster::Cluster;
+use crate::foreign::Unheard;
 use crate::heap::{Heap, Place};
 use crate::published::Published;
 use crate::{HeapMut, InstallError, ObjectRefusal, ObjectRefused, Presence};
@@ -409,7 +410,7 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`InstallError`]; nothing was written. The bytes may be no value, or name objects of which
-    /// nobody has told this node.
+    /// this node has yet to hear: the neighbour allocated them after it last sent metadata here.
     pub fn install_there(&mut self, object: &PublishedObject) -> Result<usize, InstallError> {
         let copied = std::mem::take(&mut self.heap.there);
         let mut buffer = self.heap.pre_images.buffer();
@@ -418,7 +419,8 @@ impl HeapMut<'_> {
             (Some(_), Found::Window) => &copied,
             (None, _) => &[],
         };
-        let installed = self.install(object.oid, packed).map(|()| packed.len());
+        let installed = self.install_whole(object.oid, packed, Unheard::IsEarly);
+        let installed = installed.map(|()| packed.len());
         self.heap.pre_images.recycle(buffer);
         if copied.capacity() <= MOST_KEPT {
             self.heap.there = copied;

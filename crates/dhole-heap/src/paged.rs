@@ -11,6 +11,7 @@
 use dhole_model::{NodeId, Oid, PageId, PageRange};
 use dhole_space::PAGE_BYTES;
 
+use crate::foreign::Unheard;
 use crate::geometry::KEPT_BYTES;
 use crate::heap::{Heap, Place};
 use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
@@ -568,7 +569,7 @@ impl Paged<'_> {
             // SAFETY: the pages of the object are valid, so that its bytes are initialised, and the
             // worker, which alone writes them, does not compute, by the first test.
             unsafe { self.on.heap.pack(at, storage, &mut packed) };
-            let checked = self.on.check(oid, &binding, &packed);
+            let checked = self.on.check(oid, &binding, &packed, Unheard::IsGone);
             self.on.heap.pre_images.recycle(packed);
             checked?;
         }

@@ -4,6 +4,7 @@ use dhole_model::{NodeId, Oid};
 use dhole_space::PAGE_BYTES;
 
 use crate::diff::{self, DiffError};
+use crate::foreign::Unheard;
 use crate::heap::{Heap, Place};
 use crate::share::type_map::Named;
 use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo, TypeRef};
@@ -209,17 +210,27 @@ impl Heap {
     }
 
     /// Tests that every reference in an object's packed bytes is one that allocation gave out.
-    pub(crate) fn check_references(&self, info: &TypeInfo, packed: &[u8]) -> Result<(), BindError> {
+    pub(crate) fn check_references(
+        &self,
+        info: &TypeInfo,
+        packed: &[u8],
+        unheard: Unheard,
+    ) -> Result<(), BindError> {
         check_each_reference(info, packed, |named, target| {
-            self.check_reference(named, target)
+            self.check_reference(named, target, unheard)
         })
     }
 
     /// Tests that allocation gave out what is named as what it is taken for.
-    pub(crate) fn check_reference(&self, named: &Named, target: TypeRef) -> Result<(), BindError> {
+    pub(crate) fn check_reference(
+        &self,
+        named: &Named,
+        target: TypeRef,
+        unheard: Unheard,
+    ) -> Result<(), BindError> {
         match self.knows(named, target.id()) {
             true => Ok(()),
-            false => self.cluster.check(named, target),
+            false => self.cluster.check(named, target, unheard),
         }
     }
 
@@ -378,7 +389,7 @@ impl HeapMut<'_> {
         unsafe { self.heap.pack(at, storage, &mut packed) };
         let merged = diff::apply(bytes, &mut packed)
             .map_err(|error| InstallError::Diff { oid, node, error })
-            .and_then(|()| self.check(oid, &binding, &packed));
+            .and_then(|()| self.check(oid, &binding, &packed, Unheard::IsGone));
         if merged.is_ok() {
             self.heap.unpublish(oid);
             // SAFETY: the bytes are a value, as was just tested, and it is an exclusive call, so no
@@ -423,13 +434,14 @@ impl HeapMut<'_> {
         oid: Oid,
         binding: &Binding,
         packed: &[u8],
+        unheard: Unheard,
     ) -> Result<(), InstallError> {
         let node = self.heap.node;
         binding
             .check(packed)
             .map_err(|invalid| InstallError::Invalid { oid, node, invalid })?;
         self.heap
-            .check_references(binding.info, packed)
+            .check_references(binding.info, packed, unheard)
             .map_err(|error| InstallError::Reference { oid, node, error })
     }
 
@@ -439,10 +451,21 @@ impl HeapMut<'_> {
     /// # Errors
     /// [`InstallError`]; nothing was written.
     pub fn install(&mut self, oid: Oid, bytes: &[u8]) -> Result<(), InstallError> {
+        self.install_whole(oid, bytes, Unheard::IsGone)
+    }
+
+    /// As [`install`](HeapMut::install), of bytes that may name objects of which this node has yet
+    /// to hear, or not.
+    pub(crate) fn install_whole(
+        &mut self,
+        oid: Oid,
+        bytes: &[u8],
+        unheard: Unheard,
+    ) -> Result<(), InstallError> {
         let at = self.may_install(oid)?;
         let wanted = self.heap.chunks[at.chunk].binding.packed_bytes();
         match bytes.len() as u64 == wanted {
-            true => self.install_first(oid, bytes).map(drop),
+            true => self.install_at(oid, at, bytes, unheard).map(drop),
             false => Err(self.wrong_length(oid, bytes, wanted)),
         }
     }
@@ -469,17 +492,31 @@ impl HeapMut<'_> {
         bytes: &[u8],
     ) -> Result<(&'static TypeInfo, usize), InstallError> {
         let at = self.may_install(oid)?;
+        self.install_at(oid, at, bytes, Unheard::IsGone)
+    }
+
+    /// As [`install_first`](HeapMut::install_first), of an object of which
+    /// [that is allowed](HeapMut::may_install).
+    #[inline]
+    fn install_at(
+        &mut self,
+        oid: Oid,
+        at: Place,
+        bytes: &[u8],
+        unheard: Unheard,
+    ) -> Result<(&'static TypeInfo, usize), InstallError> {
         let binding = self.heap.chunks[at.chunk].binding;
         let wanted = binding.packed_bytes();
         let first = usize::try_from(wanted).ok();
         let Some(object) = first.and_then(|first| bytes.get(..first)) else {
             return Err(self.wrong_length(oid, bytes, wanted));
         };
-        self.check(oid, &binding, object)?;
+        self.check(oid, &binding, object, unheard)?;
         let storage = self.storage(oid, at)?;
         self.heap.unpublish(oid);
         // SAFETY: the storage is the object's, the bytes are a value, as was just tested, and no
-        // reference to the object lives: `may_install` returns only such.
+        // reference to the object lives: `may_install` returns only such, and both callers call it
+        // first.
         unsafe {
             self.heap.unpack(at, storage, object);
             self.heap.appear(oid, at, storage);

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use crate::foreign::Unheard;
 use crate::share::type_map::Named;
 use crate::transfer::check_each_reference;
 use crate::{BindError, HeapMut, Invalid, Share, TypeInfo, TypeRef};
@@ -44,7 +45,11 @@ impl HeapMut<'_> {
     /// cluster did not give out.
     pub fn unpack<T: Share + Copy>(&self, packed: &[u8]) -> Result<T, UnpackError> {
         // SAFETY: what the node has seen, or the directory knows, allocation gave out as that type.
-        unsafe { unpack_checked(packed, |named, of| self.heap.check_reference(named, of)) }
+        unsafe {
+            unpack_checked(packed, |named, of| {
+                self.heap.check_reference(named, of, Unheard::IsGone)
+            })
+        }
     }
 }
 

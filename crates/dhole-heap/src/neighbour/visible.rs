@@ -9,7 +9,7 @@ use dhole_model::{Detector, OidRange};
 use dhole_space::Publications;
 
 use super::*;
-use crate::Monitor;
+use crate::{Monitor, Ref, pack};
 
 const OWNER: NodeId = NodeId(0);
 const READER: NodeId = NodeId(1);
@@ -133,6 +133,42 @@ fn is_read_and_known(detector: Detector) {
     for file in memory.iter().flat_map(|it| shown(it).expect("both")) {
         assert_eq!(bytes_of(&file), 0);
     }
+}
+
+/// A neighbour writes a reference to an object that it allocated after it last sent metadata. A
+/// reader that finds it there takes neither the bytes nor the new object for freed: it asks by
+/// message, and the metadata comes with the reply.
+#[test]
+fn a_reference_that_is_read_before_its_metadata_comes_is_not_taken_for_freed() {
+    let (parts, memory) = (parts(), [memory(), memory()]);
+    see_each_other(&parts, [&memory[0], &memory[1]]);
+    let nodes = nodes(&parts);
+    let [owner, reader] = &nodes;
+    let names = with(owner, |heap| heap.alloc(None::<Ref<u32>>).unwrap());
+    hears(&parts);
+    with(reader, |heap| heap.make_room(names.oid())).unwrap();
+    let (new, freed) = with(owner, |heap| {
+        let new = heap.alloc(7_u32).unwrap();
+        let mut packed = Vec::new();
+        pack(&Some(new), &mut packed);
+        heap.install(names.oid(), &packed).unwrap();
+        heap.publish(names.oid(), version(1));
+        let freed = heap.alloc_range(1, |_| 7_u16).unwrap();
+        heap.free(freed.oids().unwrap()).unwrap();
+        (new, freed)
+    });
+    for _ in 0..2 {
+        let (_, is_value) = read(reader, names.oid()).expect("it is published");
+        assert!(!is_value, "the new object is not heard of");
+    }
+    hears(&parts);
+    let (_, is_value) = read(reader, names.oid()).expect("it is published");
+    assert!(is_value, "the new object is known");
+    with(reader, |heap| heap.make_room(new.oid())).expect("it is not freed");
+    // A message is believed: a reference of which its metadata says nothing leads to no object.
+    let mut packed = Vec::new();
+    pack(&Some(freed.at(0)), &mut packed);
+    with(reader, |heap| heap.unpack::<Option<Ref<u16>>>(&packed)).expect("freed everywhere");
 }
 
 /// What the system says of a file.
