@@ -84,6 +84,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+pub mod collections;
 mod config;
 mod cost_report;
 mod counters_table;

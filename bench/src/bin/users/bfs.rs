@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bench::Outcome;
+use dhole::collections::DistGraph;
 use dhole::{Array, Ref, Result, Share, Worker};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
@@ -22,7 +23,11 @@ pub const PROGRAM: Program = Program {
     phases: &["build", "first search", "second", "a later one"],
     sequential,
     rayon: with_rayon,
-    shared: &[("arrays", over_arrays), ("objects", over_objects)],
+    shared: &[
+        ("arrays", over_arrays),
+        ("objects", over_objects),
+        ("DistGraph", over_dist_graph),
+    ],
 };
 
 /// What a search found, as a number: each vertex that was reached counts with its level.
@@ -225,4 +230,63 @@ fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
         })?);
     }
     Ok(took(build, &searches))
+}
+
+/// The graph as a `DistGraph`, of edges of which each node has a part. Each node searches among its
+/// own vertices, and sends the others those of theirs that it has found.
+fn over_dist_graph(w: &mut Worker<'_>) -> Result<Took> {
+    let plain = Graph::new();
+    let vertices = plain.vertices() as u32;
+    let (graph, build) = lap::together(w, |w| {
+        let mine = (0..vertices).skip(w.node().index()).step_by(w.nodes());
+        let arcs = mine.flat_map(|from| plain.arcs(from).iter().map(move |to| (from, *to)));
+        Ok(DistGraph::from_edges(w, vertices, arcs)?)
+    })?;
+    let mut searches = Vec::new();
+    for root in plain.roots(SEARCHES) {
+        searches.push(lap::together(w, |w| search_own(w, &graph, root))?);
+    }
+    Ok(took(build, &searches))
+}
+
+fn search_own(w: &mut Worker<'_>, graph: &DistGraph, root: u32) -> Result<u64> {
+    let own = graph.own(w.node());
+    let mut is_seen = vec![false; graph.vertices() as usize];
+    let (mut frontier, mut level, mut sum) = (Vec::new(), 0, 0);
+    if own.contains(&root) {
+        is_seen[root as usize] = true;
+        frontier.push(root);
+    }
+    loop {
+        level += 1;
+        sum += level * frontier.len() as u64;
+        let local = graph.local(w)?;
+        let mut next = Vec::new();
+        let mut found = vec![Vec::new(); w.nodes()];
+        for vertex in &frontier {
+            for arc in local.neighbours(*vertex) {
+                let seen = &mut is_seen[arc.to as usize];
+                if *seen {
+                    continue;
+                }
+                *seen = true;
+                match own.contains(&arc.to) {
+                    true => next.push(arc.to),
+                    false => found[graph.owner(arc.to).index()].push(arc.to),
+                }
+            }
+        }
+        let goes_on = !frontier.is_empty();
+        let parts = found.into_iter().map(|part| (part, goes_on)).collect();
+        let came: Vec<(Vec<u32>, bool)> = w.all_to_all(parts)?;
+        if came.iter().all(|(_, goes_on)| !goes_on) {
+            return Ok(w.all_reduce(sum, |one, next| one + next)?);
+        }
+        for vertex in came.into_iter().flat_map(|(part, _)| part) {
+            if !std::mem::replace(&mut is_seen[vertex as usize], true) {
+                next.push(vertex);
+            }
+        }
+        frontier = next;
+    }
 }

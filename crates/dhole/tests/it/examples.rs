@@ -102,6 +102,27 @@ fn a_tree_of_owned_points_answers_as_one_of_referred_points() {
     }
 }
 
+/// The components of a graph in a file; a file that ends early is told with its line.
+#[test]
+fn components_of_a_graph_in_a_file_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let counted = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it has room");
+        let output = Command::new(built().join("components")).arg(&path).output();
+        output.expect("it can be started")
+    };
+    let output = counted("whole", "p edge 6 3\ne 1 2\ne 3 2\ne 6 5\n");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "6 vertices, 6 arcs, 3 components\n");
+    let output = counted("short", "p edge 6 3\ne 1 2\n");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let fault = "short, line 3: the file ends early";
+    assert!(words.join(" ").contains(fault), "{said}");
+}
+
 /// What a user sees of an error that `main` returns: its words, a line for each wait.
 #[test]
 fn a_program_whose_main_returns_a_deadlock_shows_its_words() {

@@ -1,0 +1,82 @@
+//! What can go wrong with containers.
+
+use std::path::PathBuf;
+
+use dhole_model::{CallSite, NodeId};
+use dhole_node::{AccessError, CollectiveError, IntoError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The file of a graph cannot be read.
+#[derive(Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[error("reading a graph from {}, line {line}: {cause}", file.display())]
+pub struct GraphFileError {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1 on; 0 if the file cannot be opened.
+    pub line: u64,
+    /// What is wrong.
+    pub cause: String,
+}
+
+dhole_model::debug_in_words!(GraphFileError);
+
+/// A graph cannot be made, or not be read.
+#[derive(Clone, PartialEq, Error)]
+pub enum GraphError {
+    /// There is no such vertex.
+    #[error(
+        "vertex {vertex} of a graph on {node} at {site}: there is no such vertex of {vertices}"
+    )]
+    NoVertex {
+        /// The vertex.
+        vertex: u32,
+        /// How many there are.
+        vertices: u32,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The nodes want graphs of different sizes.
+    #[error(
+        "making a graph on {node} at {site}: a node wants {least} vertices and another {most}. All \
+         nodes pass the same number"
+    )]
+    Differ {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// The fewest vertices that a node passed.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
+    /// More arcs begin at the vertices of a node than can be counted there.
+    #[error(
+        "making a graph on {node} at {site}: {arcs} arcs begin at the vertices of one node, and \
+         the most is 4294967295. Use more nodes"
+    )]
+    TooManyArcs {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How many arcs.
+        arcs: u64,
+    },
+    /// The file of a graph cannot be read.
+    #[error(transparent)]
+    File(#[from] GraphFileError),
+    /// The nodes could not exchange arcs.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+    /// A part of the graph cannot be had.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+}
+
+dhole_model::debug_in_words!(GraphError);
+
+impl IntoError for GraphError {}

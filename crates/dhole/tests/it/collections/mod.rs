@@ -1,0 +1,3 @@
+//! Containers beside those of the standard library.
+
+mod graph;
