@@ -1,11 +1,21 @@
-//! Containers that all nodes share: a graph.
+//! Containers that all nodes share: a graph, a map, a set and a vector.
 //!
 //! They are made of arrays, objects with operations and collectives, and promise what those do. So
 //! what they cost is said in messages at each call.
 
+mod combine;
 mod error;
 mod exchange;
 mod graph;
+mod key;
+mod map;
+mod set;
 
-pub use error::{GraphError, GraphFileError};
+pub use combine::Combine;
+#[doc(hidden)]
+pub use combine::combines;
+pub use error::{GraphError, GraphFileError, MapError};
 pub use graph::{DistGraph, FileWeight, GraphArc, GraphWeight, LocalGraph};
+pub use key::DistHash;
+pub use map::DistMap;
+pub use set::DistSet;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use dhole_model::{CallSite, NodeId};
-use dhole_node::{AccessError, CollectiveError, IntoError};
+use dhole_node::object::ObjectError;
+use dhole_node::{AccessError, CollectiveError, IntoError, SyncError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -80,3 +81,48 @@ pub enum GraphError {
 dhole_model::debug_in_words!(GraphError);
 
 impl IntoError for GraphError {}
+
+/// A call of a map or a set failed.
+#[derive(Clone, PartialEq, Eq, Error)]
+pub enum MapError {
+    /// A function has no name by which another node could find it.
+    #[error(
+        "combining by {op} on {node} at {site}: this program has no name for the function. \
+         Functions have names on Linux on x86-64 and AArch64, and all nodes run the same program"
+    )]
+    Unnamed {
+        /// The function.
+        op: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// A node answered with more or fewer values than it was asked for.
+    #[error("asking {from} for {wanted} keys on {node} at {site}: {came} values came")]
+    OtherCount {
+        /// The node that answered.
+        from: NodeId,
+        /// The node that asked.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How many keys.
+        wanted: usize,
+        /// How many values.
+        came: usize,
+    },
+    /// An operation on the entries of a node failed.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// A node could not wait for the others.
+    #[error(transparent)]
+    Sync(#[from] SyncError),
+    /// The nodes could not combine what they have.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+}
+
+dhole_model::debug_in_words!(MapError);
+
+impl IntoError for MapError {}

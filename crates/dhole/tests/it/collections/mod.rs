@@ -1,3 +1,4 @@
 //! Containers beside those of the standard library.
 
 mod graph;
+mod map;

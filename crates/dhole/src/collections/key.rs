@@ -1,0 +1,96 @@
+//! Keys whose hash is the same on all nodes.
+
+use std::hash::{BuildHasher, Hash};
+
+use dhole_model::{NodeId, SplitMix64};
+use dhole_node::HashMap;
+
+use crate::job_queue::ByValue;
+
+/// A type of keys whose [`Hash`] depends on the value alone, so that all processes agree on the
+/// node to which a key belongs: numbers, `bool`, `char`, `String`, [`NodeId`], and tuples, arrays,
+/// `Vec`s and `Option`s of these.
+///
+/// A type of your own becomes one with a line, if its `Hash` hashes only such values:
+///
+/// ```
+/// use dhole::collections::DistHash;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// struct Place {
+///     row: u32,
+///     column: u32,
+/// }
+///
+/// impl DistHash for Place {}
+/// ```
+///
+/// Addresses and what each process numbers by itself are no such values. A key that hashes those
+/// is not found on other nodes. So a type that nobody has named one is refused:
+///
+/// ```compile_fail,E0277
+/// use dhole::collections::DistMap;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// struct Named(usize);
+///
+/// let run = dhole::Config::nodes(2).run(|w| {
+///     DistMap::<Named, u64>::new(w)?;
+///     Ok(())
+/// });
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no key of a `DistMap`: it is not known that all nodes hash it alike",
+    label = "no key of a `DistMap`",
+    note = "keys are numbers, `bool`, `char`, `String`, `NodeId`, and tuples, arrays, `Vec`s and \
+            `Option`s of these",
+    note = "if the `Hash` of a type of your own depends on its value alone, and not on addresses, \
+            add `impl dhole::collections::DistHash for {Self} {{}}`"
+)]
+pub trait DistHash: ByValue + Eq + Hash {}
+
+macro_rules! keys {
+    ($($key:ty)*) => { $(impl DistHash for $key {})* };
+}
+keys! {
+    () bool char String NodeId
+    u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize
+}
+
+impl<K: DistHash> DistHash for Vec<K> {}
+impl<K: DistHash> DistHash for Option<K> {}
+impl<K: DistHash, const N: usize> DistHash for [K; N] where [K; N]: ByValue {}
+impl<A: DistHash, B: DistHash> DistHash for (A, B) {}
+impl<A: DistHash, B: DistHash, C: DistHash> DistHash for (A, B, C) {}
+impl<A: DistHash, B: DistHash, C: DistHash, D: DistHash> DistHash for (A, B, C, D) {}
+
+/// The node, of so many, to which a key belongs.
+#[inline]
+pub(super) fn owner<K: DistHash>(key: &K, nodes: usize) -> usize {
+    let hash = HashMap::<(), ()>::default().hasher().hash_one(key);
+    // The map of a node hashes alike, so its buckets must not follow from the owner.
+    let mixed = SplitMix64::after(hash);
+    ((u128::from(mixed) * nodes as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_spread_over_all_nodes_alike() {
+        for nodes in [1, 2, 3, 64] {
+            let mut counts = vec![0; nodes];
+            (0..64_000_u32).for_each(|key| counts[owner(&key, nodes)] += 1);
+            let even = 64_000 / nodes;
+            assert!(
+                counts.iter().all(|it: &usize| it.abs_diff(even) < 200),
+                "{counts:?}"
+            );
+        }
+        // Of another process, perhaps.
+        assert_eq!(owner(&"a word".to_owned(), 1_000), 973);
+    }
+}
