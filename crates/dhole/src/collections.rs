@@ -10,12 +10,14 @@ mod graph;
 mod key;
 mod map;
 mod set;
+mod vec;
 
 pub use combine::Combine;
 #[doc(hidden)]
 pub use combine::combines;
-pub use error::{GraphError, GraphFileError, MapError};
+pub use error::{GraphError, GraphFileError, MapError, VecError};
 pub use graph::{DistGraph, FileWeight, GraphArc, GraphWeight, LocalGraph};
 pub use key::DistHash;
 pub use map::DistMap;
 pub use set::DistSet;
+pub use vec::DistVec;

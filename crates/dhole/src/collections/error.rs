@@ -1,5 +1,6 @@
 //! What can go wrong with containers.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use dhole_model::{CallSite, NodeId};
@@ -126,3 +127,58 @@ pub enum MapError {
 dhole_model::debug_in_words!(MapError);
 
 impl IntoError for MapError {}
+
+/// A vector cannot grow, or not be read or written.
+#[derive(Clone, PartialEq, Error)]
+pub enum VecError {
+    /// A node has extended its handle more often than another, or that of another vector.
+    #[error(
+        "extending a vector of {len} elements on {node} at {site}: {other} extends one of \
+         {its_len} elements, or another one. All nodes extend the same vectors in the same order"
+    )]
+    Differ {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How many elements its vector has.
+        len: usize,
+        /// The other node.
+        other: NodeId,
+        /// How many elements that one's has.
+        its_len: usize,
+    },
+    /// There cannot be as many elements.
+    #[error("extending a vector on {node} at {site}: it cannot have as many elements")]
+    TooLong {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// There are no such elements.
+    #[error(
+        "elements {}..{} of a vector of {len} on {node} at {site}: there are no such elements",
+        places.start, places.end
+    )]
+    OutOfBounds {
+        /// The elements.
+        places: Range<usize>,
+        /// How many there are.
+        len: usize,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The nodes could not exchange what they have.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+    /// Elements cannot be had.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+}
+
+dhole_model::debug_in_words!(VecError);
+
+impl IntoError for VecError {}

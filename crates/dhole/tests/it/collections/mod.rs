@@ -2,3 +2,4 @@
 
 mod graph;
 mod map;
+mod vec;
