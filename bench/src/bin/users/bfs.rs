@@ -22,6 +22,7 @@ pub const PROGRAM: Program = Program {
     about: "R-MAT, 131,072 vertices, 2,097,152 arcs, 8 searches",
     phases: &["build", "first search", "second", "a later one"],
     sequential,
+    also_sequential: &[],
     rayon: with_rayon,
     shared: &[
         ("arrays", over_arrays),

@@ -36,12 +36,17 @@ pub struct Took {
 /// The program over dhole, in one of its forms.
 type Shared = fn(&mut Worker<'_>) -> Result<Took>;
 
+/// The program on one thread without dhole.
+type Alone = fn() -> Outcome<Took>;
+
 /// A program in all its forms.
 struct Program {
     name: &'static str,
     about: &'static str,
     phases: &'static [&'static str],
-    sequential: fn() -> Outcome<Took>,
+    sequential: Alone,
+    /// Other ways of one thread.
+    also_sequential: &'static [(&'static str, Alone)],
     /// Called within a pool of [`WORKERS`] threads.
     rayon: fn() -> Outcome<Took>,
     shared: &'static [(&'static str, Shared)],
@@ -93,10 +98,11 @@ fn ways(program: &Program) -> Outcome<Vec<Way<'_>>> {
         pool.install(|| (program.rayon)().map_err(|error| error.to_string()))
             .map_err(Into::into)
     };
-    let mut ways: Vec<Way<'_>> = vec![
-        ("sequential".to_owned(), Box::new(program.sequential)),
-        (format!("rayon, {WORKERS} threads"), Box::new(with_rayon)),
-    ];
+    let mut ways: Vec<Way<'_>> = vec![("sequential".to_owned(), Box::new(program.sequential))];
+    for &(form, alone) in program.also_sequential {
+        ways.push((format!("sequential, {form}"), Box::new(alone)));
+    }
+    ways.push((format!("rayon, {WORKERS} threads"), Box::new(with_rayon)));
     for &(form, shared) in program.shared {
         for (nodes, name) in [(1, "one node"), (WORKERS, "two threads")] {
             let run = move || on_threads(nodes, shared);

@@ -18,6 +18,7 @@ pub const PROGRAM: Program = Program {
     about: "200,000 words, 400,000 prefixes looked up, twice",
     phases: &["build", "first look-ups", "second"],
     sequential,
+    also_sequential: &[],
     rayon: with_rayon,
     shared: &[("objects", over_objects)],
 };

@@ -16,6 +16,7 @@ pub const PROGRAM: Program = Program {
     about: "the 4,130,071 nodes of an unbalanced tree",
     phases: &["search"],
     sequential,
+    also_sequential: &[],
     rayon: with_rayon,
     shared: &[("tasks", with_tasks)],
 };

@@ -2,9 +2,11 @@
 //! and each enters the words of its buckets into one shared table, in which all then look words up.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use bench::Outcome;
-use dhole::{Ref, Refs, Result, Share, Worker};
+use dhole::collections::DistMap;
+use dhole::{Ref, Refs, Result, Share, Worker, combine};
 use dhole_model::SplitMix64;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::ParallelSlice;
@@ -22,8 +24,9 @@ pub const PROGRAM: Program = Program {
     about: "2,000,000 words of 9 letters counted, 400,000 counts looked up",
     phases: &["count", "table", "look-ups"],
     sequential,
+    also_sequential: &[("dhole::HashMap", with_fixed_hasher)],
     rayon: with_rayon,
-    shared: &[("objects", over_objects)],
+    shared: &[("objects", over_objects), ("DistMap", over_dist_map)],
 };
 
 type Word = [u8; 9];
@@ -41,17 +44,17 @@ fn text(count: usize, seed: u64) -> Vec<Word> {
     (0..count).map(|_| word(draw())).collect()
 }
 
-type Counts = HashMap<Word, u32>;
+type Counts<S> = HashMap<Word, u32, S>;
 
-fn count<'a>(words: impl IntoIterator<Item = &'a Word>) -> Counts {
-    let mut counts = Counts::new();
+fn count<'a, S: BuildHasher + Default>(words: impl IntoIterator<Item = &'a Word>) -> Counts<S> {
+    let mut counts = Counts::default();
     for word in words {
         *counts.entry(*word).or_default() += 1;
     }
     counts
 }
 
-fn add(mut to: Counts, from: Counts) -> Counts {
+fn add(mut to: Counts<RandomState>, from: Counts<RandomState>) -> Counts<RandomState> {
     if to.is_empty() {
         return from;
     }
@@ -69,8 +72,17 @@ fn took(laps: [Lap; 3], found: u64) -> Took {
 }
 
 fn sequential() -> Outcome<Took> {
+    hashed_by(&RandomState::new())
+}
+
+/// By the hasher of a `DistMap`.
+fn with_fixed_hasher() -> Outcome<Took> {
+    hashed_by(dhole::HashMap::<(), ()>::default().hasher())
+}
+
+fn hashed_by<S: BuildHasher + Default + Clone>(_: &S) -> Outcome<Took> {
     let (words, asked) = (text(WORDS, 1), text(LOOK_UPS, 2));
-    let (counts, counting) = lap::alone(|| count(&words));
+    let (counts, counting) = lap::alone(|| count::<S>(&words));
     let (table, entering) = lap::alone(|| counts.clone());
     let look_up = |word: &Word| table.get(word).map_or(0, |count| u64::from(*count));
     let (found, looking) = lap::alone(|| asked.iter().map(look_up).sum());
@@ -84,7 +96,7 @@ fn with_rayon() -> Outcome<Took> {
         let counted = words.par_chunks(parts).map(|part| vec![count(part)]);
         counted.reduce(Vec::new, |one, next| [one, next].concat())
     });
-    let (table, entering) = lap::by_others(|| counts.into_iter().fold(Counts::new(), add));
+    let (table, entering) = lap::by_others(|| counts.into_iter().fold(Counts::default(), add));
     let look_up = |word: &Word| table.get(word).map_or(0, |count| u64::from(*count));
     let (found, looking) = lap::by_others(|| asked.par_iter().map(look_up).sum());
     Ok(took([counting, entering, looking], found))
@@ -119,7 +131,9 @@ fn shared_count(w: &Worker<'_>, table: Refs<Option<Ref<Entry>>>, word: &Word) ->
 fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
     let (words, asked) = (text(WORDS, 1), text(LOOK_UPS, 2));
     let (nodes, me) = (w.nodes(), w.node().index());
-    let (counts, counting) = lap::together(w, |_| Ok(count(words.iter().skip(me).step_by(nodes))))?;
+    let (counts, counting) = lap::together(w, |_| {
+        Ok(count::<RandomState>(words.iter().skip(me).step_by(nodes)))
+    })?;
     let (table, entering) = lap::together(w, |w| {
         let table = w.once(|w| Ok(w.alloc_range(BUCKETS, |_| None::<Ref<Entry>>)))?;
         let counts: Vec<(Word, u32)> = counts.into_iter().collect();
@@ -140,6 +154,29 @@ fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
     let (found, looking) = lap::together(w, |w| {
         let mine = asked.iter().skip(me).step_by(nodes);
         let found: u64 = mine.map(|word| shared_count(w, table, word)).sum();
+        Ok(w.all_reduce(found, |one, next| one + next)?)
+    })?;
+    Ok(took([counting, entering, looking], found))
+}
+
+/// The counts as a `DistMap`: each node counts its part of the words into it, and then asks for its
+/// part of the look-ups.
+fn over_dist_map(w: &mut Worker<'_>) -> Result<Took> {
+    let (words, asked) = (text(WORDS, 1), text(LOOK_UPS, 2));
+    let (nodes, me) = (w.nodes(), w.node().index());
+    let (counts, counting) = lap::together(w, |w| {
+        let counts = w.once(|w| Ok(DistMap::<Word, u32>::new(w)?))?;
+        let mine = words.iter().skip(me).step_by(nodes);
+        let adds = combine!(|count: &mut u32, more| *count += more);
+        counts.update_all(w, mine.map(|word| (*word, 1)), adds)?;
+        Ok(counts)
+    })?;
+    // It is the table already.
+    let ((), entering) = lap::together(w, |_| Ok(()))?;
+    let (found, looking) = lap::together(w, |w| {
+        let mine: Vec<Word> = asked.iter().skip(me).step_by(nodes).copied().collect();
+        let found = counts.get_all(w, &mine)?.into_iter().flatten();
+        let found = found.map(u64::from).sum::<u64>();
         Ok(w.all_reduce(found, |one, next| one + next)?)
     })?;
     Ok(took([counting, entering, looking], found))
