@@ -21,6 +21,7 @@
 
 pub mod decoders;
 pub mod mail;
+pub mod maps;
 pub mod names;
 pub mod oracle;
 mod platform;

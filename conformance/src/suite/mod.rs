@@ -14,6 +14,7 @@ mod arrays;
 mod borrowed;
 mod calls;
 mod clients;
+mod collections;
 mod collectives;
 mod constructors;
 mod counting;
@@ -31,6 +32,7 @@ pub use arrays::*;
 pub use borrowed::*;
 pub use calls::*;
 pub use clients::*;
+pub use collections::*;
 pub use collectives::*;
 pub use constructors::*;
 pub use counting::*;
@@ -210,6 +212,14 @@ macro_rules! suite {
                 a_task_that_waits_for_all_nodes_is_an_error
                 tasks_that_cannot_be_are_errors_that_say_why
                 each_number_is_called_with_once_whoever_gets_it
+                a_graph_has_the_arcs_that_all_nodes_gave
+                neighbours_of_many_vertices_come_in_two_rounds
+                entries_are_found_whichever_node_put_them_in
+                what_was_written_before_an_entry_is_read_by_who_finds_it
+                calls_of_many_keys_take_two_messages_an_owner
+                processes_use_a_map_of_their_programs
+                a_vector_grows_by_what_all_nodes_add
+                containers_that_cannot_be_are_errors_that_say_why
             );
         }
     };

@@ -6,6 +6,7 @@ mod decoders;
 mod groups;
 mod history;
 mod mail;
+mod maps;
 mod names;
 mod objects;
 mod oracle;
