@@ -12,6 +12,7 @@
 
 mod arrays;
 mod borrowed;
+mod bulk;
 mod calls;
 mod clients;
 mod collections;
@@ -30,6 +31,7 @@ mod waiting;
 
 pub use arrays::*;
 pub use borrowed::*;
+pub use bulk::*;
 pub use calls::*;
 pub use clients::*;
 pub use collections::*;
@@ -126,6 +128,10 @@ macro_rules! suite {
                 only_the_elements_written_are_fetched_again
                 elements_that_one_node_alone_writes_cost_nothing
                 a_node_that_writes_elements_serves_their_neighbours
+                what_is_scattered_is_gathered_as_from_a_plain_vector
+                records_are_gathered_and_scattered_whole
+                a_gather_takes_two_messages_an_owner_and_a_scatter_none
+                bad_indices_are_errors_that_say_which
                 a_deadlock_of_locks_is_told_with_its_places
                 a_deadlock_at_a_barrier_is_told_with_its_places
                 a_skipped_barrier_is_told

@@ -53,6 +53,34 @@ pub trait Access<'id> {
         values: &[T],
     ) -> Result<(), Self::Error>;
 
+    /// Makes elements of an array readable here, all in one round. After `Ok` they are, but for
+    /// those that a protocol of the program's took away again.
+    ///
+    /// # Errors
+    /// Why that cannot be done; the engine stays consistent.
+    #[doc(hidden)]
+    fn read_all_elements(&self, misses: &[ArrayMiss]) -> Result<(), Self::Error> {
+        misses.iter().try_for_each(|miss| self.read_elements(miss))
+    }
+
+    /// Writes `values` over the elements of one array that `misses` name one after the other.
+    ///
+    /// # Errors
+    /// Why that cannot be done; the engine stays consistent.
+    #[doc(hidden)]
+    fn overwrite_all_elements<T: Share + Copy>(
+        &mut self,
+        misses: &[ArrayMiss],
+        mut values: &[T],
+    ) -> Result<(), Self::Error> {
+        for miss in misses {
+            let (these, rest) = values.split_at(miss.elements.count as usize);
+            self.overwrite_elements(miss, these)?;
+            values = rest;
+        }
+        Ok(())
+    }
+
     /// Unwinds with `error` to where the node's run began.
     fn fail(&self, error: Self::Error) -> !;
 }

@@ -9,6 +9,7 @@ use std::panic::Location;
 use dhole_model::{CallSite, Elements, Oid};
 use thiserror::Error;
 
+use crate::array_bulk::BadIndices;
 use crate::geometry::per_block;
 use crate::layout::ReferenceForm;
 use crate::plain::plain;
@@ -70,6 +71,9 @@ pub enum ArrayError<E: std::error::Error + 'static> {
     /// There are none.
     #[error(transparent)]
     OutOfBounds(#[from] OutOfBounds),
+    /// Indices name elements that there are not, or do not go with the values.
+    #[error(transparent)]
+    Indices(#[from] BadIndices),
     /// They cannot be brought here.
     #[error(transparent)]
     Access(E),

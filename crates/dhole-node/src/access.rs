@@ -112,7 +112,19 @@ impl<'id> Access<'id> for Worker<'id> {
         miss: &ArrayMiss,
         values: &[T],
     ) -> Result<(), AccessError> {
-        self.overwrite(miss, values)
+        self.overwrite(std::slice::from_ref(miss), values)
+    }
+
+    fn read_all_elements(&self, misses: &[ArrayMiss]) -> Result<(), AccessError> {
+        self.bring_elements(misses, false)
+    }
+
+    fn overwrite_all_elements<T: Share + Copy>(
+        &mut self,
+        misses: &[ArrayMiss],
+        values: &[T],
+    ) -> Result<(), AccessError> {
+        self.overwrite(misses, values)
     }
 
     fn fail(&self, error: AccessError) -> ! {

@@ -171,44 +171,59 @@ impl Worker<'_> {
         self.accessed(miss, called)
     }
 
-    /// Writes `values` over elements.
+    /// Writes `values` over the elements of one array that `misses` name one after the other.
     pub(crate) fn overwrite<T: Share + Copy>(
         &mut self,
-        miss: &ArrayMiss,
+        misses: &[ArrayMiss],
         values: &[T],
     ) -> Result<(), AccessError> {
+        let Some(first) = misses.first() else {
+            return Ok(());
+        };
+        let mut values = values;
+        let mut each = misses.iter().map(|miss| {
+            let (these, rest) = values.split_at(miss.elements.count as usize);
+            values = rest;
+            (miss, these)
+        });
         if self.is_paged() {
-            return self.write_elements_on_pages(miss, Some(values));
+            return each
+                .try_for_each(|(miss, these)| self.write_elements_on_pages(miss, Some(these)));
         }
-        let (creator, elements) = (self.creator(miss.into())?, miss.elements);
-        let called = self.exclusive(miss.site, |link, call| {
+        let creator = self.creator(first.into())?;
+        let called = self.exclusive(first.site, |link, call| {
             call.split().1.faulted = false;
-            let unread = match bind(call, miss, creator) {
+            let unread = match bind(call, first, creator) {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
             };
             let (coherence, by_blocks) = (unread.coherence, link.keeps_blocks(call, &unread));
-            match by_blocks {
-                // A block is written as a whole.
-                true => link.bring_blocks(call, miss, &unread, true)?,
+            if !by_blocks {
                 // Requests that waited are answered first, from what is here now.
-                false => link.local(call, None)?,
+                link.local(call, None)?;
             }
-            let written = call.split().0.overwrite_elements(elements, values);
-            written.map_err(|refused| not_stored(elements.array, &refused))?;
-            if by_blocks {
-                return Ok(Ok(()));
+            for (miss, these) in each {
+                let elements = miss.elements;
+                if by_blocks {
+                    // A block is written as a whole.
+                    link.bring_blocks(call, miss, &unread, true)?;
+                }
+                let written = call.split().0.overwrite_elements(elements, these);
+                written.map_err(|refused| not_stored(elements.array, &refused))?;
+                if by_blocks {
+                    continue;
+                }
+                let event = Event::Array(ArrayEvent::Overwrite {
+                    elements,
+                    creator,
+                    coherence,
+                    site: miss.call_site(),
+                });
+                link.local(call, Some(event))?;
             }
-            let event = Event::Array(ArrayEvent::Overwrite {
-                elements,
-                creator,
-                coherence,
-                site: miss.call_site(),
-            });
-            link.local(call, Some(event))?;
             link.within_memory(call).map(Ok)
         });
-        self.accessed(miss, called)
+        self.accessed(first, called)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::error::Error as StdError;
 
 use dhole_heap::{
-    Absent, AllocError, ArrayError, BindError, BorrowError, Foreign, NotRows, OutOfBounds,
-    ReserveError,
+    Absent, AllocError, ArrayError, BadIndices, BindError, BorrowError, Foreign, NotRows,
+    OutOfBounds, ReserveError,
 };
 use dhole_model::UnknownValue;
 
@@ -97,7 +97,9 @@ impl IntoError for ArrayError<AccessError> {
     fn into_error(self) -> Error {
         match self {
             ArrayError::Access(error) => Error::Access(error),
-            outside @ ArrayError::OutOfBounds(_) => Error::program(outside),
+            outside @ (ArrayError::OutOfBounds(_) | ArrayError::Indices(_)) => {
+                Error::program(outside)
+            }
         }
     }
 }
@@ -111,6 +113,7 @@ macro_rules! programs {
 programs! {
     // dhole's.
     OutOfBounds,
+    BadIndices,
     NotRows,
     BindError,
     Foreign,

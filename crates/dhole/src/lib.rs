@@ -107,8 +107,8 @@ pub use config::{Config, run};
 pub use cost_report::Lines;
 pub use counters_table::CountersTable;
 pub use dhole_heap::{
-    Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow,
-    BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,
+    Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BadIndices, BindError,
+    Borrow, BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,
     ReserveError, Row, Rows, Scalar, Share, Write,
 };
 pub use dhole_macros::object;

@@ -1,29 +1,14 @@
 //! Numbers, times and names as people read them.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 use std::time::Duration;
 
+pub(crate) use dhole_heap::Grouped as Count;
 use dhole_model::CallSite;
 
 /// Nanoseconds as a time.
 pub(crate) fn ns(ns: u64) -> Duration {
     Duration::from_nanos(ns)
-}
-
-/// A number with its thousands apart: `178,764`.
-pub(crate) struct Count(pub u64);
-
-impl Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (place, digit) in digits.chars().enumerate() {
-            if place > 0 && (digits.len() - place).is_multiple_of(3) {
-                f.write_char(',')?;
-            }
-            f.write_char(digit)?;
-        }
-        Ok(())
-    }
 }
 
 /// So many things, one or several.

@@ -453,7 +453,7 @@ fn accessed(error: ArrayError<dhole_node::AccessError>) -> GraphError {
     match error {
         ArrayError::Access(cause) => cause.into(),
         // Rows lie within their part.
-        ArrayError::OutOfBounds(cause) => panic!("{cause}"),
+        cause => panic!("{cause}"),
     }
 }
 

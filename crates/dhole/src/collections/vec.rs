@@ -254,7 +254,7 @@ fn accessed(error: ArrayError<dhole_node::AccessError>) -> VecError {
     match error {
         ArrayError::Access(cause) => cause.into(),
         // The parts lie within their chunks.
-        ArrayError::OutOfBounds(cause) => panic!("{cause}"),
+        cause => panic!("{cause}"),
     }
 }
 
