@@ -24,6 +24,7 @@ mod failing;
 mod mailboxes;
 mod names;
 mod objects;
+mod put;
 mod sharing;
 mod started;
 mod tasks;
@@ -43,6 +44,7 @@ pub use failing::*;
 pub use mailboxes::*;
 pub use names::*;
 pub use objects::*;
+pub use put::*;
 pub use sharing::*;
 pub use started::*;
 pub use tasks::*;
@@ -132,6 +134,9 @@ macro_rules! suite {
                 records_are_gathered_and_scattered_whole
                 a_gather_takes_two_messages_an_owner_and_a_scatter_none
                 bad_indices_are_errors_that_say_which
+                what_is_put_is_read_after_a_barrier
+                what_is_put_is_not_fetched
+                bad_puts_are_errors_that_say_which
                 a_deadlock_of_locks_is_told_with_its_places
                 a_deadlock_at_a_barrier_is_told_with_its_places
                 a_skipped_barrier_is_told

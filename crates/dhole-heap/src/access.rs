@@ -53,6 +53,17 @@ pub trait Access<'id> {
         values: &[T],
     ) -> Result<(), Self::Error>;
 
+    /// Puts values in the place of those of the objects that are not here and need not be fetched
+    /// to be written: after `Ok` their write handles are set, or were. `values` are the bytes of
+    /// all, packed, one after the other.
+    ///
+    /// # Errors
+    /// Why that cannot be done; the engine stays consistent.
+    #[doc(hidden)]
+    fn overwrite_objects(&mut self, _misses: &[Miss], _values: &[u8]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Makes elements of an array readable here, all in one round. After `Ok` they are, but for
     /// those that a protocol of the program's took away again.
     ///
@@ -181,7 +192,7 @@ pub(crate) fn try_read<'w, 'id: 'w, W: Access<'id>, R: Target>(
 }
 
 #[inline]
-fn try_write<'w, 'id: 'w, W: Access<'id>, R: Target>(
+pub(crate) fn try_write<'w, 'id: 'w, W: Access<'id>, R: Target>(
     target: R,
     w: &'w mut W,
     site: &'static Location<'static>,

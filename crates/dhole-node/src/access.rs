@@ -64,37 +64,7 @@ impl<'id> Access<'id> for Worker<'id> {
                 };
                 link.miss(call, miss, unread, true)?;
             }
-            if call.split().0.is_behind_gate(oid) {
-                link.acts(call, |state, step| {
-                    state.open_gate(oid, step);
-                    Ok(())
-                })?;
-                link.send(call);
-                if call.split().0.is_writable(oid) {
-                    return Ok(Ok(()));
-                }
-            }
-            let (mut heap, state) = call.split();
-            let event = match heap.see_bytes_of(oid) {
-                Ok(0) => Event::Touch { oid },
-                _ => {
-                    state.look_beside_written(oid, &mut heap);
-                    Event::WriteFault { oid, site }
-                }
-            };
-            if call.split().1.protocol.waits_to_write(oid) {
-                link.awaits(Awaited::to_write(miss));
-                link.and_wait(call, event)?;
-                let heap = call.split().0;
-                return match heap.is_writable(oid) {
-                    true => Ok(Ok(())),
-                    false => {
-                        let bound = heap.binding(oid).map(|bound| bound.coherence);
-                        Err(not_ready(oid, bound.unwrap_or_default(), true).into())
-                    }
-                };
-            }
-            link.local(call, Some(event)).map(Ok)
+            link.make_present_writable(call, miss).map(Ok)
         });
         self.accessed(miss, called)
     }
@@ -125,6 +95,10 @@ impl<'id> Access<'id> for Worker<'id> {
         values: &[T],
     ) -> Result<(), AccessError> {
         self.overwrite(misses, values)
+    }
+
+    fn overwrite_objects(&mut self, misses: &[Miss], values: &[u8]) -> Result<(), AccessError> {
+        self.put(misses, values)
     }
 
     fn fail(&self, error: AccessError) -> ! {
@@ -515,6 +489,46 @@ impl<'id> Worker<'id> {
 }
 
 impl Link<'_> {
+    /// Makes a copy that is here writable.
+    pub(crate) fn make_present_writable(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        miss: &Miss,
+    ) -> Result<(), Box<Failure>> {
+        let (oid, site) = (miss.oid, miss.call_site());
+        if call.split().0.is_behind_gate(oid) {
+            self.acts(call, |state, step| {
+                state.open_gate(oid, step);
+                Ok(())
+            })?;
+            self.send(call);
+            if call.split().0.is_writable(oid) {
+                return Ok(());
+            }
+        }
+        let (mut heap, state) = call.split();
+        let event = match heap.see_bytes_of(oid) {
+            Ok(0) => Event::Touch { oid },
+            _ => {
+                state.look_beside_written(oid, &mut heap);
+                Event::WriteFault { oid, site }
+            }
+        };
+        if call.split().1.protocol.waits_to_write(oid) {
+            self.awaits(Awaited::to_write(miss));
+            self.and_wait(call, event)?;
+            let heap = call.split().0;
+            return match heap.is_writable(oid) {
+                true => Ok(()),
+                false => {
+                    let bound = heap.binding(oid).map(|bound| bound.coherence);
+                    Err(not_ready(oid, bound.unwrap_or_default(), true).into())
+                }
+            };
+        }
+        self.local(call, Some(event))
+    }
+
     /// Waits for an object and what is fetched with it.
     fn miss(
         &self,
@@ -558,7 +572,7 @@ pub(crate) fn not_ready(oid: Oid, coherence: Coherence, writes: bool) -> Protoco
 }
 
 /// Tests that an object is what the access takes it for, and looks its protocol up.
-fn bind(
+pub(crate) fn bind(
     call: &mut MonitorCall<'_, State>,
     miss: &Miss,
     unread: Unread,

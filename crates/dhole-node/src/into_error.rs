@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 
 use dhole_heap::{
     Absent, AllocError, ArrayError, BadIndices, BindError, BorrowError, Foreign, NotRows,
-    OutOfBounds, ReserveError,
+    OutOfBounds, PutError, ReserveError,
 };
 use dhole_model::UnknownValue;
 
@@ -100,6 +100,15 @@ impl IntoError for ArrayError<AccessError> {
             outside @ (ArrayError::OutOfBounds(_) | ArrayError::Indices(_)) => {
                 Error::program(outside)
             }
+        }
+    }
+}
+
+impl IntoError for PutError<AccessError> {
+    fn into_error(self) -> Error {
+        match self {
+            PutError::Access(error) => Error::Access(error),
+            refused => Error::program(refused),
         }
     }
 }

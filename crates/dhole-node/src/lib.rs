@@ -87,6 +87,7 @@ mod payload_check;
 mod phases;
 mod process_error;
 mod protocol_choice;
+mod put;
 mod race;
 mod raw_memory;
 mod reachable;

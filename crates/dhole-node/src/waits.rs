@@ -111,6 +111,7 @@ impl Awaited {
             Event::AskIds { .. } => WaitCause::Ids,
             // No worker waits for what comes of these.
             Event::Allocated { .. }
+            | Event::Overwrite(_)
             | Event::Unwritten(_)
             | Event::WrittenAt(_)
             | Event::Free { .. }

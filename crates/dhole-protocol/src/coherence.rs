@@ -45,7 +45,7 @@ mod young;
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 
 use crate::array_event::ArrayEvent;
-use crate::command::{Command, Commands};
+use crate::command::{Command, Commands, Unread};
 use crate::error::{Freed, ProtocolError};
 use crate::page_command::PageEvent;
 use crate::sync::collection::Gossip;
@@ -255,6 +255,30 @@ impl Protocols {
     pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
         let coherence = self.objects.get(oid).coherence;
         rules::<Oid>(coherence).write(self, oid, site, out);
+    }
+
+    /// Whether an object may be written as a whole without being fetched.
+    pub fn may_overwrite(&self, unread: &Unread) -> bool {
+        let object = self.objects.get(unread.oid);
+        let known = object.coherence.unwrap_or(unread.coherence).properties();
+        known.has_versions() && !known.has_home && !known.keeps_pages() && !self.lazy.compares
+    }
+
+    /// The worker has put a value in the place of an object of which there is no valid copy here.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when the object is.
+    pub fn overwrite(&mut self, unread: Unread, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.check_not_freed(unread.oid)?;
+        let Protocols {
+            objects, update, ..
+        } = self;
+        let object = objects.get_mut(unread.oid);
+        object.coherence.get_or_insert(unread.coherence);
+        let version = object.known(unread.creator);
+        object.hold(version);
+        update.inbox.forget(unread.oid, out);
+        Ok(())
     }
 
     /// The worker writes all of these elements next. What they were is as good as fetched.

@@ -64,6 +64,9 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
+    /// The worker has put a value in the place of an object of which it had no valid copy, and
+    /// writes the object next. What it was is as good as fetched.
+    Overwrite(Unread),
     /// These of the objects that have [twins](crate::Protocol::twins), in ascending order, were not
     /// written, or are as their twins: the worker is about to synchronise.
     Unwritten(Vec<Oid>),
@@ -260,6 +263,7 @@ impl Event {
                 | Event::ReadMiss(_)
                 | Event::ReadMisses(_)
                 | Event::WriteFault { .. }
+                | Event::Overwrite(_)
                 | Event::Unwritten(_)
                 | Event::WrittenAt(_)
                 | Event::Touch { .. }

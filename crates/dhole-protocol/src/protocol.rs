@@ -9,7 +9,7 @@ use crate::array_event::ArrayEvent;
 use crate::coherence::parts::HasParts;
 use crate::coherence::switch::array_has_one_copy;
 use crate::coherence::{Protocols, built_in};
-use crate::command::{Command, Commands, Event, WorkerIs};
+use crate::command::{Command, Commands, Event, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 use crate::ids::Ids;
@@ -139,6 +139,7 @@ impl Protocol {
             Event::ReadMisses(misses) => self.coherence.read_misses(&misses, out)?,
             Event::Free { range, site } => self.coherence.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.coherence.write_fault(oid, site, out),
+            Event::Overwrite(unread) => self.coherence.overwrite(unread, out)?,
             Event::Unwritten(oids) => self.coherence.unwritten(&oids, out),
             Event::WrittenAt(noted) => self.coherence.written_at(noted),
             Event::Touch { oid } => self.coherence.touch(oid, out),
@@ -306,6 +307,13 @@ impl Protocol {
     /// brings says when it may be written.
     pub fn waits_to_write(&self, oid: Oid) -> bool {
         self.coherence.waits_to_write(oid)
+    }
+
+    /// Whether an object of which this node has no valid copy may be written as a whole without
+    /// being fetched ([`Event::Overwrite`]). Where it is kept consistent by versions it may. A home
+    /// is sent what differs from a copy, and comparisons find what was written by a copy.
+    pub fn may_overwrite(&self, unread: &Unread) -> bool {
+        self.coherence.may_overwrite(unread)
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).

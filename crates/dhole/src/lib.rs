@@ -108,8 +108,8 @@ pub use cost_report::Lines;
 pub use counters_table::CountersTable;
 pub use dhole_heap::{
     Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BadIndices, BindError,
-    Borrow, BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,
-    ReserveError, Row, Rows, Scalar, Share, Write,
+    Borrow, BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, PutError, Read, Readers,
+    Ref, Refs, ReserveError, Row, Rows, Scalar, Share, Write,
 };
 pub use dhole_macros::object;
 pub use dhole_model::{
