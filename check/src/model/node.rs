@@ -450,6 +450,8 @@ impl Node {
             }
             Command::Gate(oid) => self.put_behind_gate(oid, around.program)?,
             Command::ShutGate(_) => self.shut_gate(around)?,
+            // No worker of these models sends updates.
+            Command::Combine { .. } => return Err(Fault::Refused),
             Command::IntervalEnded
             | Command::Deferred
             | Command::RacesFound(_)

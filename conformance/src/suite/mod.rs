@@ -17,6 +17,7 @@ mod calls;
 mod clients;
 mod collections;
 mod collectives;
+mod combine;
 mod constructors;
 mod counting;
 mod dropped;
@@ -37,6 +38,7 @@ pub use calls::*;
 pub use clients::*;
 pub use collections::*;
 pub use collectives::*;
+pub use combine::*;
 pub use constructors::*;
 pub use counting::*;
 pub use dropped::*;
@@ -137,6 +139,11 @@ macro_rules! suite {
                 what_is_put_is_read_after_a_barrier
                 what_is_put_is_not_fetched
                 bad_puts_are_errors_that_say_which
+                updates_of_all_nodes_are_read_after_a_barrier
+                updates_under_a_lock_are_read_under_it
+                updates_before_a_collective_are_read_after_it
+                many_updates_take_several_messages
+                updates_that_cannot_be_are_errors_that_say_why
                 a_deadlock_of_locks_is_told_with_its_places
                 a_deadlock_at_a_barrier_is_told_with_its_places
                 a_skipped_barrier_is_told

@@ -8,7 +8,9 @@ use dhole_model::{CallSite, Elements};
 use thiserror::Error;
 
 use crate::grouped::Grouped;
-use crate::{Access, Array, ArrayError, ArrayMiss, ArrayRange, Share};
+use crate::{
+    Access, Array, ArrayError, ArrayMiss, ArrayRange, Bits, Combinable, Combines, Operator, Share,
+};
 
 /// Indices that an array does not have, or for which there are not as many values.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
@@ -173,6 +175,103 @@ impl<T: Share + Copy> Array<T> {
         let misses: Vec<ArrayMiss> = runs(&absent).map(|run| self.miss_of(run, site)).collect();
         let overwritten = w.overwrite_all_elements(&misses, &written);
         overwritten.map_err(ArrayError::Access)
+    }
+}
+
+impl<T: Combinable> Array<T> {
+    /// Adds values to elements: the `i`-th value to the element that the `i`-th index names. An
+    /// index may be repeated. Integers wrap.
+    ///
+    /// No value comes back, and no element is fetched. The node gathers the updates, and adds up
+    /// those of one element. When it synchronises (at a barrier, a lock, a collective, an
+    /// operation, the end of the run) it sends each *owner*, the last writer of elements, one
+    /// message with all of them, at most 2^16 updates each. Before the synchronisation goes on the
+    /// owner has added them, and told the node so. An owner does that at once while its worker
+    /// waits to synchronise, and otherwise when its worker synchronises next. So a reader sees the
+    /// sums once it has synchronised with the node that added, and the elements of before until
+    /// then. Updates of several nodes do not race, whatever their order.
+    /// A plain write of such an element by another node, without a synchronisation between, does.
+    ///
+    /// The order in which nodes' updates are added is not fixed: sums of floating point may differ
+    /// in their last bits.
+    ///
+    /// | protocol | |
+    /// |---|---|
+    /// | lazy, update | as above; under update the owner pushes the sums as any other write |
+    /// | home, a protocol of the program, TreadMarks | refused: there is no one owner |
+    ///
+    /// # Errors
+    /// [`ArrayError`]: there is no such element, or there are not as many values as indices; or
+    /// the array's protocol has no owners, the caller is a process, or the run survives losses.
+    /// Then nothing is added.
+    #[track_caller]
+    pub fn add_all<'id, W: Combines<'id>>(
+        self,
+        w: &mut W,
+        indices: &[usize],
+        values: &[T],
+    ) -> Result<(), ArrayError<W::Error>> {
+        self.combine_all(w, Operator::Add, (indices, values), Location::caller())
+    }
+
+    /// Lowers elements to values that are smaller; otherwise as [`add_all`](Array::add_all). A
+    /// float that is no number counts as none.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn min_all<'id, W: Combines<'id>>(
+        self,
+        w: &mut W,
+        indices: &[usize],
+        values: &[T],
+    ) -> Result<(), ArrayError<W::Error>> {
+        self.combine_all(w, Operator::Min, (indices, values), Location::caller())
+    }
+
+    /// Raises elements to values that are larger; otherwise as [`min_all`](Array::min_all).
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn max_all<'id, W: Combines<'id>>(
+        self,
+        w: &mut W,
+        indices: &[usize],
+        values: &[T],
+    ) -> Result<(), ArrayError<W::Error>> {
+        self.combine_all(w, Operator::Max, (indices, values), Location::caller())
+    }
+
+    /// Sets the bits of values in elements; otherwise as [`add_all`](Array::add_all).
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn or_all<'id, W: Combines<'id>>(
+        self,
+        w: &mut W,
+        indices: &[usize],
+        values: &[T],
+    ) -> Result<(), ArrayError<W::Error>>
+    where
+        T: Bits,
+    {
+        self.combine_all(w, Operator::Or, (indices, values), Location::caller())
+    }
+
+    fn combine_all<'id, W: Combines<'id>>(
+        self,
+        w: &mut W,
+        operator: Operator,
+        (indices, values): (&[usize], &[T]),
+        site: &'static Location<'static>,
+    ) -> Result<(), ArrayError<W::Error>> {
+        self.check_lengths(indices, values, site)?;
+        self.check_indices(indices, site)?;
+        let all = self.whole().miss(site);
+        let combined = w.combine_elements(&all, operator, (indices, values));
+        combined.map_err(ArrayError::Access)
     }
 }
 

@@ -53,6 +53,9 @@ pub enum ElementsRefusal {
     /// The array did not start as zeros.
     #[error("the array did not start as zeros")]
     NotZeros,
+    /// Numbers of their type are not combined so.
+    #[error("numbers of their type have no such operator")]
+    NoOperator,
     /// They do not have as many bytes.
     #[error("{bytes} bytes for elements of {wanted}")]
     Length {
@@ -750,14 +753,14 @@ impl HeapMut<'_> {
 }
 
 impl Heap {
-    fn not_paged(&self) -> Refusable<()> {
+    pub(crate) fn not_paged(&self) -> Refusable<()> {
         match self.is_paged() {
             true => Err(ElementsRefusal::Paged),
             false => Ok(()),
         }
     }
 
-    fn exclusive_call(&self) -> Refusable<()> {
+    pub(crate) fn exclusive_call(&self) -> Refusable<()> {
         match self.presence() {
             Presence::Exclusive => Ok(()),
             presence => Err(ElementsRefusal::Presence(presence)),

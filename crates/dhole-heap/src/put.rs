@@ -56,7 +56,7 @@ impl<T: Share> Ref<T> {
     ///
     /// The object counts as written in this interval, as after `get_mut`. Under lazy and update a
     /// node sends nothing for that before it synchronises. Under home, a protocol that the program
-    /// brings and TreadMarks, and where twins say what was written (`--detector` of comparisons),
+    /// brings and TreadMarks, and where comparisons find what was written (`--write-detection`),
     /// an object that is not here is fetched first, as by `get_mut`.
     ///
     /// # Errors

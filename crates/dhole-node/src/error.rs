@@ -143,6 +143,18 @@ pub enum AccessError {
         /// Where in the program.
         site: CallSite,
     },
+    /// Elements of an array are not combined with updates.
+    #[error("combining elements of {oid} with updates on {node} at {site}: {why}")]
+    NotCombined {
+        /// The array.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Why not.
+        why: &'static str,
+    },
     /// The run ends because this node found a race.
     #[error("accessing {oid} on {node}: {race}")]
     Race {

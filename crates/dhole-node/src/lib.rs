@@ -42,6 +42,7 @@ mod by_time;
 mod collective;
 mod collective_error;
 mod collective_values;
+mod combine;
 mod count;
 mod describe;
 mod direct;

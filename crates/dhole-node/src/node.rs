@@ -18,6 +18,7 @@ use dhole_protocol::{
 };
 
 use crate::collective_values::Values;
+use crate::combine::Gathered;
 use crate::count::{Counting, MessageSizes};
 use crate::ended::Ended;
 use crate::graphs::Graphs;
@@ -32,7 +33,7 @@ use crate::part_waits::PartWaits;
 use crate::race::RaceReport;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
-use crate::step::{Step, must, worker_is};
+use crate::step::{Step, must, not_stored, worker_is};
 use crate::sync_error::RunEnded;
 use crate::written_alone::WrittenAlone;
 
@@ -92,6 +93,8 @@ pub(crate) struct State {
     has_ended: Arc<AtomicBool>,
     /// The packed value that node 0 brings to a barrier of the kind `Once`, or that came from it.
     pub value: Vec<u8>,
+    /// Updates of elements that the worker has gathered.
+    pub gathered: Gathered,
     pub(crate) values: Values,
     /// What the program should be told at the end of the run.
     pub warnings: Vec<String>,
@@ -143,6 +146,7 @@ impl Node {
             ended: None,
             has_ended: Arc::clone(&has_ended),
             value: Vec::new(),
+            gathered: Gathered::default(),
             values: Values::default(),
             warnings: Vec::new(),
             on_race: settings.races,
@@ -732,6 +736,14 @@ impl State {
             Command::EndYoung { range, version } => {
                 let ended = step.heap.end_young(range, version);
                 must(ended, "whose interval ends is in a call");
+            }
+            Command::Combine {
+                array,
+                combining,
+                updates,
+            } => {
+                let combined = step.heap.combine_elements(array, combining, &updates);
+                combined.map_err(|refused| not_stored(array, &refused))?;
             }
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
             Command::InstallAlong(sent) => {

@@ -88,7 +88,9 @@ impl Awaited {
         let cause = match event {
             Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(_) => return None,
             // A part of what follows, or what an operation comes to.
-            Event::Flush | Event::Learn(_) | Event::Await { .. } => return None,
+            Event::Flush | Event::Combine(_) | Event::Learn(_) | Event::Await { .. } => {
+                return None;
+            }
             Event::Pages(_) if self.cause.is_miss() => return None,
             Event::WriteFault { .. } if self.cause.is_miss() => return None,
             Event::WriteFault { .. } | Event::Touch { .. } => WaitCause::ToWrite,
@@ -112,6 +114,7 @@ impl Awaited {
             // No worker waits for what comes of these.
             Event::Allocated { .. }
             | Event::Overwrite(_)
+            | Event::TakeUpdates
             | Event::Unwritten(_)
             | Event::WrittenAt(_)
             | Event::Free { .. }

@@ -320,9 +320,13 @@ impl<'id> Link<'id> {
         event: Option<&Event>,
     ) -> Result<(), Box<Failure>> {
         let synchronises = event.is_some_and(Event::synchronises);
+        let combines = matches!(event, Some(Event::Combine(_) | Event::TakeUpdates));
+        if synchronises && !combines {
+            self.combine_gathered(call)?;
+        }
         // Whatever ends an interval alone says itself whether it comes behind what was started: a
         // start ends one too.
-        if synchronises && event != Some(&Event::EndInterval) {
+        if synchronises && !combines && event != Some(&Event::EndInterval) {
             self.settle_started(call)?;
         }
         if synchronises && call.split().1.has_unflushed() {

@@ -10,6 +10,7 @@ mod along;
 mod arrays;
 mod blocks;
 pub mod built_in;
+mod combining;
 mod deferred;
 mod ending;
 mod exclusive;
@@ -260,8 +261,8 @@ impl Protocols {
     /// Whether an object may be written as a whole without being fetched.
     pub fn may_overwrite(&self, unread: &Unread) -> bool {
         let object = self.objects.get(unread.oid);
-        let known = object.coherence.unwrap_or(unread.coherence).properties();
-        known.has_versions() && !known.has_home && !known.keeps_pages() && !self.lazy.compares
+        let known = object.coherence.unwrap_or(unread.coherence);
+        known.properties().announces && !self.lazy.compares
     }
 
     /// The worker has put a value in the place of an object of which there is no valid copy here.

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::array_blocks::{Behind, Unit};
 use crate::array_event::ArrayEvent;
 use crate::collective_call::Way;
+use crate::combining::Batch;
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
@@ -169,6 +170,12 @@ pub enum Event {
     },
     /// The worker is about to use an object with operations: what it wrote so far happened before.
     EndInterval,
+    /// The worker is about to synchronise: the owners of elements combine them with what it has
+    /// gathered, before it goes on.
+    Combine(Vec<Batch>),
+    /// The worker is about to synchronise: it takes the updates of other nodes that
+    /// [waited](crate::Protocol::has_updates) for that.
+    TakeUpdates,
     /// The worker waits until an operation was executed, or a process has come to its end.
     Await {
         /// Which.
@@ -345,6 +352,15 @@ pub enum Command {
         range: OidRange,
         /// Their version.
         version: Version,
+    },
+    /// Combine elements of an array, which are writable here, with updates.
+    Combine {
+        /// The array.
+        array: Oid,
+        /// How.
+        combining: u8,
+        /// Places in ascending order, and what is combined with the element there, as bits.
+        updates: Vec<(u64, u64)>,
     },
     /// Something with a page.
     Pages(PageCommand),

@@ -8,6 +8,7 @@ use dhole_model::{
 use dhole_sync::Conditions;
 use smallvec::SmallVec;
 
+use crate::combining::{Batch, Combine, check_batches, check_combine};
 use crate::frame::Frame;
 use crate::handed_out::HandedOut;
 use crate::objects::ObjectsMessage;
@@ -487,6 +488,24 @@ pub enum Message {
         wakes: u32,
         /// Which of the sender's waits begins, if it waits on the condition.
         waits: Option<u64>,
+    },
+    /// Asks the last writer of elements of arrays to combine them with updates.
+    #[message(kind = MessageKind::Flush, check = check_combine(it, nodes))]
+    Combine(Box<Combine>),
+    /// Answers a [`Combine`](Message::Combine).
+    #[message(
+        kind = MessageKind::FlushAck, notify = Notify::Lazy,
+        ends_a_wait,
+        news = Some(news),
+        check = news.check(nodes).and_then(|()| check_batches(left, nodes)),
+    )]
+    Combined {
+        /// The asker's number.
+        number: u32,
+        /// What the sender has seen, and the asker had not.
+        news: Box<WriteNotices>,
+        /// Updates of elements of which the sender knows a later writer.
+        left: Vec<Batch>,
     },
 }
 

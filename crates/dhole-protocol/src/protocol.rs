@@ -9,6 +9,7 @@ use crate::array_event::ArrayEvent;
 use crate::coherence::parts::HasParts;
 use crate::coherence::switch::array_has_one_copy;
 use crate::coherence::{Protocols, built_in};
+use crate::combining::Combining;
 use crate::command::{Command, Commands, Event, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
@@ -27,6 +28,7 @@ mod along;
 mod barrier;
 mod blocks;
 mod collective;
+mod combining;
 mod gates;
 mod locks;
 mod misses;
@@ -50,6 +52,7 @@ pub struct Protocol {
     sync_objects: SyncObjects,
     ids: Ids,
     collectives: Collectives,
+    combining: Combining,
     wait_for: WaitFor,
     traffic: Traffic,
     /// What the worker waited for has come, but for the other sides of races.
@@ -81,6 +84,7 @@ impl Protocol {
             sync_objects: SyncObjects::new(me, nodes),
             ids: Ids::new(me),
             collectives: Collectives::new(me, nodes),
+            combining: Combining::default(),
             wait_for: WaitFor::new(me),
             traffic: Traffic::default(),
             withheld: false,
@@ -167,6 +171,8 @@ impl Protocol {
                 self.arrive(at, site, out)?
             }
             Event::EndInterval => self.coherence.end_interval(out),
+            Event::Combine(batches) => self.combine(batches, out)?,
+            Event::TakeUpdates => self.take_updates(out),
             Event::Await { what, site } => self.awaits(what, site),
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
             Event::Flush => self.coherence.flush(out),
@@ -492,6 +498,10 @@ impl Protocol {
             Message::Elements(it) => self.about_regions(from, it, worker, out),
             Message::AskIds { ids } => self.ids.asked(from, ids, out),
             Message::HandIdsOut(handed) => self.ids.got(from, handed, out),
+            Message::Combine(combine) => self.updates_came(from, *combine),
+            Message::Combined { number, news, left } => {
+                self.updates_taken(from, (number, &news, left), out)
+            }
             Message::PageRequest { round, page } => {
                 let (treadmarks, all) = (&mut self.coherence.treadmarks, SmallVec::new());
                 treadmarks.asked((from, round, page), all, worker, out)

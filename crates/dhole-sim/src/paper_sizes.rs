@@ -13,8 +13,8 @@ use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
 };
 use dhole_protocol::{
-    AbortReason, BarrierRound, DeadlockProbe, Flush, FlushedAt, Gossip, Interval, Message, Raced,
-    Ranges, RegionKind, RegionMessage, SyncObject, Waiter, WaitingFor, WriteNotices,
+    AbortReason, BarrierRound, Batch, DeadlockProbe, Flush, FlushedAt, Gossip, Interval, Message,
+    Raced, Ranges, RegionKind, RegionMessage, SyncObject, Waiter, WaitingFor, WriteNotices,
 };
 use dhole_wire::{Wire, WireAs};
 
@@ -115,6 +115,12 @@ fn waiters(waiters: &[Waiter]) -> u64 {
         .sum()
 }
 
+/// Updates of elements, for each array that they are of.
+fn updates(batches: &[Batch]) -> u64 {
+    let of_one = |batch: &Batch| OID + NODE + 2 + SITE + COUNT + 16 * batch.updates.len() as u64;
+    COUNT + batches.iter().map(of_one).sum::<u64>()
+}
+
 fn probe(probe: &DeadlockProbe) -> u64 {
     const SENT_AND_RECEIVED: u64 = 8 + 8;
     const OBJECT_AND_SITE: u64 = 8 + SITE;
@@ -183,6 +189,8 @@ pub fn message_bytes(message: &Message) -> u64 {
             ROUND_AND_COUNT + (ELEMENTS + VERSION) * wanted.len() as u64
         }
         Message::ElementsReply(it) => ROUND_AND_COUNT + (ELEMENTS + VERSION) * it.sent.len() as u64,
+        Message::Combine(it) => 4 + vector(&it.time) + updates(&it.batches),
+        Message::Combined { news: it, left, .. } => 4 + news(it) + updates(left),
         Message::AskIds { .. } => 8,
         Message::HandIdsOut(_) => 3 * 8,
         Message::PageRequest { .. } => ROUND_AND_PAGE,

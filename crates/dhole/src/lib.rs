@@ -107,9 +107,9 @@ pub use config::{Config, run};
 pub use cost_report::Lines;
 pub use counters_table::CountersTable;
 pub use dhole_heap::{
-    Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BadIndices, BindError,
-    Borrow, BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, PutError, Read, Readers,
-    Ref, Refs, ReserveError, Row, Rows, Scalar, Share, Write,
+    Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BadIndices, BindError, Bits,
+    Borrow, BorrowError, Combinable, Combines, Foreign, Link, Names, NotRows, OutOfBounds, Own,
+    PutError, Read, Readers, Ref, Refs, ReserveError, Row, Rows, Scalar, Share, Write,
 };
 pub use dhole_macros::object;
 pub use dhole_model::{

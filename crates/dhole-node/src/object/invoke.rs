@@ -432,7 +432,7 @@ impl State {
     /// Whether there is nothing to be done here before an operation, or after one that tells
     /// nothing.
     pub(super) fn is_quiescent(&self) -> bool {
-        self.ended().is_none() && self.protocol.is_quiescent()
+        self.ended().is_none() && self.gathered.is_empty() && self.protocol.is_quiescent()
     }
 }
 

@@ -31,6 +31,7 @@ impl Protocol {
 
     /// Where this node has arrived at a barrier, tells what its processes did since.
     pub(super) fn tell_more(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.take_updates_in_wait(out);
         let last = self.coherence.intervals.time().of(self.me);
         let Some((barrier, first, site)) = self.barrier.untold(last) else {
             return Ok(());

@@ -87,10 +87,8 @@ impl Protocol {
         );
         acted?;
         let out = fx.commands();
-        let told = match self
-            .barrier
-            .has_untold(self.coherence.intervals.time().of(self.me))
-        {
+        let last = self.coherence.intervals.time().of(self.me);
+        let told = match self.barrier.has_untold(last) || self.has_updates() {
             true => self.tell_more(out),
             false => Ok(()),
         };

@@ -4,20 +4,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
+use dhole_model::{CallSite, Coherence, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::memory::sync::{ThreadId, ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage};
 use dhole_protocol::{
-    AbortReason, Attached, BarrierId, DecodeError, Fetch, Flush, Flushed, FlushedAt, Follow,
-    FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind, RegionMessage,
-    Sent, Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
+    AbortReason, Attached, BarrierId, Batch, Combine, DecodeError, Fetch, Flush, Flushed,
+    FlushedAt, Follow, FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind,
+    RegionMessage, Sent, Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
 use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
 
 use crate::bad_messages::moments;
 use crate::object_messages::{object_messages, writes_alone};
-use crate::pack::{n, site};
+use crate::pack::{n, no_news, site};
 
 /// A name for each variant. Whoever adds one makes this fail to compile, and then the moments
 /// have to show it.
@@ -40,7 +40,7 @@ variants! {
     SyncRequest SyncForward SyncGrant SyncRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt Untold Told Deadlock Abort Gossiped
     Objects Collective After AskIds HandIdsOut
-    Coherence Part SyncReleaseAndWake
+    Coherence Part SyncReleaseAndWake Combine Combined
 }
 
 variants! {
@@ -255,6 +255,24 @@ pub fn messages() -> Vec<Message> {
         regions: [elements].into_iter().collect(),
     }));
     all.push(Message::Elements(RegionMessage::OutdatedAck { number: 2 }));
+    let batch = Batch {
+        array,
+        creator: n(1),
+        coherence: Coherence::Update,
+        combining: 3,
+        site: site(4),
+        updates: vec![(2, u64::MAX), (3, 1)],
+    };
+    all.push(Message::Combine(Box::new(Combine {
+        number: 5,
+        time: VectorTime::zero(3),
+        batches: vec![batch.clone(); 2],
+    })));
+    all.push(Message::Combined {
+        number: 5,
+        news: no_news(3),
+        left: vec![batch],
+    });
     all.extend(object_messages());
     let granted = all.iter().filter(|message| message.passes_order_on());
     let after: Vec<Message> = granted.map(|message| message.clone().after(300)).collect();
