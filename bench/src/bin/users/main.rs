@@ -1,7 +1,7 @@
 //! Programs as new users write them, with the plain calls of dhole: sequential Rust, rayon, and
 //! dhole on one node, two threads and two processes.
 //!
-//! `users bfs|trie|words|uts [ROUNDS]`. Every round runs all ways in turn; the fastest of each
+//! `users bfs|trie|words|uts|histogram|gather [ROUNDS]`. Every round runs all ways in turn; the fastest of each
 //! counts. Nothing is pinned. For the processes this starts itself under `dhole run`, which must be
 //! built beside it with the same profile. Each phase has two numbers: milliseconds by the clock,
 //! and of the processor time of the worker that used most (none for rayon, whose threads share the
@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod bfs;
+mod indices;
 mod lap;
 mod rmat;
 mod trie;
@@ -52,7 +53,14 @@ struct Program {
     shared: &'static [(&'static str, Shared)],
 }
 
-const PROGRAMS: [Program; 4] = [bfs::PROGRAM, trie::PROGRAM, words::PROGRAM, uts::PROGRAM];
+const PROGRAMS: [Program; 6] = [
+    bfs::PROGRAM,
+    trie::PROGRAM,
+    words::PROGRAM,
+    uts::PROGRAM,
+    indices::HISTOGRAM,
+    indices::GATHER,
+];
 
 fn on_threads(nodes: usize, shared: Shared) -> Outcome<Took> {
     Ok(Config::nodes(nodes).run(shared)?.value)
@@ -158,7 +166,7 @@ fn measure(program: &Program, rounds: usize) -> Outcome<()> {
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let usage = "usage: users bfs|trie|words|uts [ROUNDS]";
+    let usage = "usage: users bfs|trie|words|uts|histogram|gather [ROUNDS]";
     let named = |name: &str| PROGRAMS.into_iter().find(|program| program.name == name);
     match arguments[..] {
         [AS_NODE, name, form] => as_node(&named(name).ok_or(usage)?, form),
