@@ -227,6 +227,7 @@ impl Node<'_, '_> {
                 self.read(item);
                 item.update(self.w, |item| item.set(written(item.value(), with)));
             }
+            Action::Put(at, value) => self.item(at).put(self.w, Item::new(value))?,
             Action::Link(at, to) => {
                 let (item, to) = (self.item(at), self.item(to));
                 item.get_mut(self.w).next = Some(to);
@@ -293,6 +294,20 @@ impl Node<'_, '_> {
                         .for_each(|value| *value = written(*value, with));
                 }
             },
+            // Half of them by indices, the last first.
+            Action::Overwrite(Part { array, start, end }, with) if with % 2 == 1 => {
+                let indices: Vec<usize> = (start..end).rev().collect();
+                match array {
+                    0 => {
+                        let values = vec![Record::new(with); end - start];
+                        self.roots.records.scatter(self.w, &indices, &values)?;
+                    }
+                    _ => {
+                        let values = vec![with; end - start];
+                        self.roots.scalars.scatter(self.w, &indices, &values)?;
+                    }
+                }
+            }
             Action::Overwrite(Part { array, start, end }, with) => match array {
                 0 => {
                     let values = vec![Record::new(with); end - start];
@@ -353,7 +368,17 @@ impl Node<'_, '_> {
 
     fn read_part(&mut self, Part { array, start, end }: Part) {
         let so_far = self.digest;
+        // Some by indices, the last first.
+        let indices: Vec<usize> = (start..end).rev().filter(|_| start % 3 == 1).collect();
         self.digest = match array {
+            0 if start % 3 == 1 => {
+                let records = self.roots.records.gather(self.w, &indices);
+                records.iter().rev().map(Record::value).fold(so_far, digest)
+            }
+            1 if start % 3 == 1 => {
+                let scalars = self.roots.scalars.gather(self.w, &indices);
+                scalars.into_iter().rev().fold(so_far, digest)
+            }
             0 => {
                 let records = self.roots.records.slice(self.w, start..end);
                 records.iter().map(Record::value).fold(so_far, digest)
@@ -376,6 +401,8 @@ impl Node<'_, '_> {
                     let sum = records.get(w, start).value().wrapping_add(value);
                     *records.get_mut(w, start) = Record::new(sum);
                 }
+                // By the owner, where the array's protocol has one.
+                _ if value % 2 == 1 && scalars.add_all(w, &[start], &[value]).is_ok() => {}
                 _ => {
                     let scalar = scalars.get_mut(w, start);
                     *scalar = scalar.wrapping_add(value);

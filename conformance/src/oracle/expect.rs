@@ -160,7 +160,7 @@ impl World {
                 }
             }
             Action::Read(at) => item(at, Reading)?,
-            Action::Write(at, _) => item(at, Writing)?,
+            Action::Write(at, _) | Action::Put(at, _) => item(at, Writing)?,
             Action::Link(at, to) => {
                 item(at, Writing)?;
                 self.items[to]?;
@@ -218,6 +218,10 @@ impl World {
                 let value = self.item(at).value;
                 self.digests[node] = digest(self.digests[node], value);
                 self.item(at).value = written(value, with);
+            }
+            Action::Put(at, value) => {
+                let item = self.item(at);
+                (item.value, item.next) = (value, None);
             }
             Action::Link(at, to) => self.item(at).next = Some(to),
             Action::Walk(at, steps) => {

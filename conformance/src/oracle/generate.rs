@@ -135,6 +135,7 @@ fn action(
     match (owners.0[item], random.random_range(0..5)) {
         (Owner::Node(owner), 0 | 1) if owner == node => Action::Write(item, value),
         (Owner::Node(owner), 2) if owner == node => Action::Link(item, other),
+        (Owner::Node(owner), 3) if owner == node && value % 3 == 0 => Action::Put(item, value),
         (Owner::Node(owner), 3) if owner == node => Action::Combine(item, other),
         (Owner::Adders, 0) => Action::Move(item.min(other), item.max(other), value),
         (Owner::Adders, _) => Action::Add(item, value),

@@ -38,6 +38,8 @@ pub enum Action {
     Read(usize),
     /// Reads an item and writes it.
     Write(usize, u64),
+    /// Puts a value in the place of an item, which refers to none then.
+    Put(usize, u64),
     /// Makes an item refer to another one.
     Link(usize, usize),
     /// Reads an item and those that follow it, up to as many.
