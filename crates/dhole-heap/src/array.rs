@@ -9,7 +9,7 @@ use std::panic::Location;
 use dhole_model::{CallSite, Elements, Oid};
 use thiserror::Error;
 
-use crate::array_bulk::BadIndices;
+use crate::bad_indices::BadIndices;
 use crate::geometry::per_block;
 use crate::layout::ReferenceForm;
 use crate::plain::plain;

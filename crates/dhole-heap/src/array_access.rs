@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::panic::Location;
 use std::ptr::NonNull;
 
+use dhole_model::Elements;
 use dhole_space::touch::Found;
 
 use crate::access::MOST_FAULTS;
@@ -30,6 +31,12 @@ impl Token<'_> {
         // SAFETY: as in `readable_elements`.
         let in_blocks = unsafe { r.in_blocks(|block| self.writable(block)) };
         in_blocks.or_else(|| self.writable_parts(r))
+    }
+
+    /// Those of the elements that may be read, range by range.
+    pub(crate) fn readable_of<T>(&self, r: ArrayRange<T>) -> Vec<Elements> {
+        // SAFETY: the token is borrowed, so nobody changes what may be read.
+        unsafe { self.read_extents().parts(r.elements()) }
     }
 
     #[inline(never)]
@@ -378,7 +385,7 @@ fn no_element(i: usize, len: usize) -> ! {
 mod tests {
     use std::cell::Cell;
 
-    use dhole_model::{Elements, NodeId, Oid};
+    use dhole_model::{NodeId, Oid};
 
     use super::*;
     use crate::{Cluster, Monitor};

@@ -4,53 +4,12 @@ use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use dhole_model::{CallSite, Elements};
-use thiserror::Error;
+use dhole_model::Elements;
 
-use crate::grouped::Grouped;
+use crate::bad_indices::BadIndices;
 use crate::{
     Access, Array, ArrayError, ArrayMiss, ArrayRange, Bits, Combinable, Combines, Operator, Share,
 };
-
-/// Indices that an array does not have, or for which there are not as many values.
-#[derive(Clone, Copy, PartialEq, Eq, Error)]
-pub enum BadIndices {
-    /// The array has no such element.
-    #[error(
-        "indices of an array at {site}: index {position} of {} is {}; the array has {} elements",
-        Grouped(*indices),
-        Grouped(*index),
-        Grouped(*len)
-    )]
-    NoElement {
-        /// Which of the indices, counted from 0.
-        position: u64,
-        /// How many indices.
-        indices: u64,
-        /// The index.
-        index: u64,
-        /// Elements of the array.
-        len: u64,
-        /// Where in the program.
-        site: CallSite,
-    },
-    /// There are more indices than values, or fewer.
-    #[error(
-        "indices of an array at {site}: {} indices and {} values",
-        Grouped(*indices),
-        Grouped(*values)
-    )]
-    Lengths {
-        /// How many indices.
-        indices: u64,
-        /// How many values.
-        values: u64,
-        /// Where in the program.
-        site: CallSite,
-    },
-}
-
-dhole_model::debug_in_words!(BadIndices);
 
 /// Of a block with more missed elements than these, all from the first to the last are brought.
 const MOST_SINGLE: usize = 32;
@@ -109,10 +68,7 @@ impl<T: Share + Copy> Array<T> {
     ) -> Result<Vec<T>, W::Error> {
         let mut all = self.whole().look(w);
         if all.is_none() {
-            let absent = indices
-                .iter()
-                .filter(|i| self.element(**i).look(w).is_none());
-            let absent = ascending(absent.map(|i| *i as u64).collect(), self.len() as u64);
+            let absent = self.absent(w, indices);
             if !absent.is_empty() {
                 w.read_all_elements(&self.misses(&absent, site))?;
             }
@@ -307,6 +263,32 @@ impl<T: Share> Array<T> {
             values: values.len() as u64,
             site: site.into(),
         })
+    }
+
+    /// Those of the elements that may not be read here, in ascending order.
+    fn absent<'id, W: Access<'id>>(self, w: &W, indices: &[usize]) -> Vec<u64> {
+        let len = self.len() as u64;
+        let mut places = ascending(indices.iter().map(|i| *i as u64).collect(), len);
+        if !are_many(indices.len(), len, 1) {
+            places.retain(|i| self.element(*i as usize).look(w).is_none());
+            return places;
+        }
+        // To go through what may be read is faster than to look for each.
+        let [Some(first), Some(last)] = [places.first(), places.last()] else {
+            return places;
+        };
+        let parts = w.token().readable_of(self.places(*first..last + 1));
+        let (mut parts, mut part) = (parts.into_iter(), 0..0);
+        places.retain(|i| {
+            while part.end <= *i {
+                match parts.next() {
+                    Some(next) => part = next.range(),
+                    None => return true,
+                }
+            }
+            !part.contains(i)
+        });
+        places
     }
 
     fn whole(self) -> ArrayRange<T> {

@@ -38,7 +38,8 @@ mod sealed {
 
 use sealed::Combine;
 
-/// A number of up to 8 bytes, which updates of arrays have: [`Array::add_all`](crate::Array::add_all).
+/// A number of up to 8 bytes, which updates of arrays have:
+/// [`Array::add_all`](crate::Array::add_all).
 pub trait Combinable: Scalar + Combine {}
 
 /// An integer of up to 8 bytes: what has bits for [`Array::or_all`](crate::Array::or_all).

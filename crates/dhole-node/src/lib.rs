@@ -58,6 +58,7 @@ mod faults;
 mod fingerprint;
 mod freeing;
 mod gates;
+mod gathered;
 mod graphs;
 mod guards;
 mod hints;

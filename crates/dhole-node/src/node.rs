@@ -18,9 +18,9 @@ use dhole_protocol::{
 };
 
 use crate::collective_values::Values;
-use crate::combine::Gathered;
 use crate::count::{Counting, MessageSizes};
 use crate::ended::Ended;
+use crate::gathered::Gathered;
 use crate::graphs::Graphs;
 use crate::holding::Holding;
 use crate::install::install;

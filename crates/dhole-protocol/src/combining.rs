@@ -20,7 +20,7 @@ pub const MOST_UPDATES: usize = 1 << 16;
 
 /// Updates of elements of one array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
-pub struct Batch {
+pub struct UpdateBatch {
     /// The array.
     pub array: Oid,
     /// The node that allocated it.
@@ -43,7 +43,7 @@ pub struct Combine {
     /// What the sender has seen.
     pub time: VectorTime,
     /// The updates, at least one.
-    pub batches: Vec<Batch>,
+    pub batches: Vec<UpdateBatch>,
 }
 
 impl Combine {
@@ -60,7 +60,7 @@ pub(crate) struct Combining {
     /// Who has yet to answer, and how many updates each has.
     awaited: Vec<(NodeId, usize)>,
     /// What owners sent back, for later writers.
-    left: Vec<Batch>,
+    left: Vec<UpdateBatch>,
     /// Messages that wait until the worker synchronises, at most one from each node.
     kept: Vec<(NodeId, Combine)>,
 }
@@ -81,7 +81,12 @@ impl Combining {
     }
 
     /// Whether a message may be an answer.
-    pub fn check(&self, from: NodeId, number: u32, left: &[Batch]) -> Result<(), ProtocolError> {
+    pub fn check(
+        &self,
+        from: NodeId,
+        number: u32,
+        left: &[UpdateBatch],
+    ) -> Result<(), ProtocolError> {
         let sent_back: usize = left.iter().map(|batch| batch.updates.len()).sum();
         let of = self.awaited.iter().find(|(owner, _)| *owner == from);
         match of {
@@ -94,7 +99,7 @@ impl Combining {
     }
 
     /// An owner has answered. When all have: what they sent back.
-    pub fn answered(&mut self, from: NodeId, left: Vec<Batch>) -> Option<Vec<Batch>> {
+    pub fn answered(&mut self, from: NodeId, left: Vec<UpdateBatch>) -> Option<Vec<UpdateBatch>> {
         self.awaited.retain(|(owner, _)| *owner != from);
         self.left.extend(left);
         let all = !self.is_open();
@@ -123,8 +128,8 @@ impl Combining {
 }
 
 /// What makes no sense in updates.
-pub(crate) fn check_batches(batches: &[Batch], nodes: usize) -> Result<(), &'static str> {
-    let are_sound = |batch: &Batch| {
+pub(crate) fn check_batches(batches: &[UpdateBatch], nodes: usize) -> Result<(), &'static str> {
+    let are_sound = |batch: &UpdateBatch| {
         let places = &batch.updates;
         !places.is_empty()
             && places.is_sorted_by(|one, next| one.0 < next.0)

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::array_blocks::{Behind, Unit};
 use crate::array_event::ArrayEvent;
 use crate::collective_call::Way;
-use crate::combining::Batch;
+use crate::combining::UpdateBatch;
 use crate::error::{Freed, ProtocolError};
 use crate::handed_out::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
@@ -172,7 +172,7 @@ pub enum Event {
     EndInterval,
     /// The worker is about to synchronise: the owners of elements combine them with what it has
     /// gathered, before it goes on.
-    Combine(Vec<Batch>),
+    Combine(Vec<UpdateBatch>),
     /// The worker is about to synchronise: it takes the updates of other nodes that
     /// [waited](crate::Protocol::has_updates) for that.
     TakeUpdates,

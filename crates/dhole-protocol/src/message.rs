@@ -8,7 +8,7 @@ use dhole_model::{
 use dhole_sync::Conditions;
 use smallvec::SmallVec;
 
-use crate::combining::{Batch, Combine, check_batches, check_combine};
+use crate::combining::{Combine, UpdateBatch, check_batches, check_combine};
 use crate::frame::Frame;
 use crate::handed_out::HandedOut;
 use crate::objects::ObjectsMessage;
@@ -505,7 +505,7 @@ pub enum Message {
         /// What the sender has seen, and the asker had not.
         news: Box<WriteNotices>,
         /// Updates of elements of which the sender knows a later writer.
-        left: Vec<Batch>,
+        left: Vec<UpdateBatch>,
     },
 }
 

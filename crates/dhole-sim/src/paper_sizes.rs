@@ -13,8 +13,8 @@ use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
 };
 use dhole_protocol::{
-    AbortReason, BarrierRound, Batch, DeadlockProbe, Flush, FlushedAt, Gossip, Interval, Message,
-    Raced, Ranges, RegionKind, RegionMessage, SyncObject, Waiter, WaitingFor, WriteNotices,
+    AbortReason, BarrierRound, DeadlockProbe, Flush, FlushedAt, Gossip, Interval, Message, Raced,
+    Ranges, RegionKind, RegionMessage, SyncObject, UpdateBatch, Waiter, WaitingFor, WriteNotices,
 };
 use dhole_wire::{Wire, WireAs};
 
@@ -116,8 +116,9 @@ fn waiters(waiters: &[Waiter]) -> u64 {
 }
 
 /// Updates of elements, for each array that they are of.
-fn updates(batches: &[Batch]) -> u64 {
-    let of_one = |batch: &Batch| OID + NODE + 2 + SITE + COUNT + 16 * batch.updates.len() as u64;
+fn updates(batches: &[UpdateBatch]) -> u64 {
+    let of_one =
+        |batch: &UpdateBatch| OID + NODE + 2 + SITE + COUNT + 16 * batch.updates.len() as u64;
     COUNT + batches.iter().map(of_one).sum::<u64>()
 }
 

@@ -1,11 +1,11 @@
 //! Programs as new users write them, with the plain calls of dhole: sequential Rust, rayon, and
 //! dhole on one node, two threads and two processes.
 //!
-//! `users bfs|trie|words|uts|histogram|gather [ROUNDS]`. Every round runs all ways in turn; the fastest of each
-//! counts. Nothing is pinned. For the processes this starts itself under `dhole run`, which must be
-//! built beside it with the same profile. Each phase has two numbers: milliseconds by the clock,
-//! and of the processor time of the worker that used most (none for rayon, whose threads share the
-//! work).
+//! `users bfs|trie|words|uts|histogram|gather [ROUNDS]`. Every round runs all ways in turn; the
+//! fastest of each counts. Nothing is pinned. For the processes this starts itself under
+//! `dhole run`, which must be built beside it with the same profile. Each phase has two numbers:
+//! milliseconds by the clock, and of the processor time of the worker that used most (none for
+//! rayon, whose threads share the work).
 #![forbid(unsafe_code)]
 
 mod bfs;

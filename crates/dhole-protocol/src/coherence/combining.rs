@@ -5,7 +5,7 @@ use dhole_model::{Elements, NodeId};
 use super::Protocols;
 use crate::RegionCommand;
 use crate::coherence::region::Table;
-use crate::combining::Batch;
+use crate::combining::UpdateBatch;
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
 
@@ -22,14 +22,14 @@ impl Protocols {
     ///
     /// # Errors
     /// [`ProtocolError::Freed`] when one of them was freed.
-    pub fn check_combined(&self, batches: &[Batch]) -> Result<(), ProtocolError> {
+    pub fn check_combined(&self, batches: &[UpdateBatch]) -> Result<(), ProtocolError> {
         let mut arrays = batches.iter().map(|batch| batch.array);
         arrays.try_for_each(|array| self.arrays.check_not_freed(array))
     }
 
     /// Updates by the last writer of their elements.
-    pub fn by_owner(&mut self, batches: Vec<Batch>) -> Vec<(NodeId, Vec<Batch>)> {
-        let mut all = Vec::<(NodeId, Vec<Batch>)>::new();
+    pub fn by_owner(&mut self, batches: Vec<UpdateBatch>) -> Vec<(NodeId, Vec<UpdateBatch>)> {
+        let mut all = Vec::<(NodeId, Vec<UpdateBatch>)>::new();
         for batch in batches {
             self.arrays.table.meet(batch.array, batch.coherence);
             let mut owners = Vec::<(NodeId, Vec<(u64, u64)>)>::new();
@@ -46,7 +46,7 @@ impl Protocols {
                 }
             });
             for (owner, updates) in owners {
-                let batch = Batch {
+                let batch = UpdateBatch {
                     updates,
                     ..batch.clone()
                 };
@@ -61,7 +61,11 @@ impl Protocols {
 
     /// Combines the elements with updates whose last writer is this node, as far as it knows, as if
     /// its worker wrote them. The other updates.
-    pub fn combine_here(&mut self, mut batch: Batch, out: &mut Commands) -> Option<Batch> {
+    pub fn combine_here(
+        &mut self,
+        mut batch: UpdateBatch,
+        out: &mut Commands,
+    ) -> Option<UpdateBatch> {
         let (me, array) = (self.me, batch.array);
         self.arrays.table.meet(array, batch.coherence);
         let (mut here, mut left) = (Vec::new(), Vec::new());
@@ -101,7 +105,7 @@ impl Protocols {
 }
 
 /// From the first element to the last.
-fn span(batch: &Batch) -> Elements {
+fn span(batch: &UpdateBatch) -> Elements {
     let places = &batch.updates;
     let first = places.first().map_or(0, |(place, _)| *place);
     let end = places.last().map_or(0, |(place, _)| *place + 1);

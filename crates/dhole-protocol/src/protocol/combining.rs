@@ -3,7 +3,7 @@
 use dhole_model::{Coherence, NodeId, Oid};
 
 use super::Protocol;
-use crate::combining::{Batch, Combine};
+use crate::combining::{Combine, UpdateBatch};
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
 use crate::{Message, WriteNotices};
@@ -15,7 +15,8 @@ impl Protocol {
         self.combining.has_kept()
     }
 
-    /// Whether elements of an array have an owner, the last writer, that combines them with updates.
+    /// Whether elements of an array have an owner, the last writer, that combines them with
+    /// updates.
     pub fn has_owners(&self, array: Oid, allocated: Coherence) -> bool {
         let known = self.coherence.arrays.table.coherence(array);
         known.unwrap_or(allocated).properties().announces
@@ -24,7 +25,7 @@ impl Protocol {
     /// The worker sends owners what it has gathered, and waits until they have combined it.
     pub(super) fn combine(
         &mut self,
-        batches: Vec<Batch>,
+        batches: Vec<UpdateBatch>,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.coherence.check_combined(&batches)?;
@@ -36,7 +37,7 @@ impl Protocol {
     /// them back.
     fn send_updates(
         &mut self,
-        batches: Vec<Batch>,
+        batches: Vec<UpdateBatch>,
         from: Option<NodeId>,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
@@ -104,7 +105,7 @@ impl Protocol {
         } = combine;
         let combined = batches.into_iter();
         let left = combined.filter_map(|batch| self.coherence.combine_here(batch, out));
-        let left: Vec<Batch> = left.collect();
+        let left: Vec<UpdateBatch> = left.collect();
         self.coherence.end_interval(out);
         let message = Message::Combined {
             number,
@@ -118,7 +119,7 @@ impl Protocol {
     pub(super) fn updates_taken(
         &mut self,
         from: NodeId,
-        (number, news, left): (u32, &WriteNotices, Vec<Batch>),
+        (number, news, left): (u32, &WriteNotices, Vec<UpdateBatch>),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.combining.check(from, number, &left)?;

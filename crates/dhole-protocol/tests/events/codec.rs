@@ -8,9 +8,9 @@ use dhole_model::{CallSite, Coherence, Elements, MAX_NODES, NodeId, Oid, VectorT
 use dhole_protocol::memory::sync::{ThreadId, ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage};
 use dhole_protocol::{
-    AbortReason, Attached, BarrierId, Batch, Combine, DecodeError, Fetch, Flush, Flushed,
-    FlushedAt, Follow, FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind,
-    RegionMessage, Sent, Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
+    AbortReason, Attached, BarrierId, Combine, DecodeError, Fetch, Flush, Flushed, FlushedAt,
+    Follow, FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind,
+    RegionMessage, Sent, UpdateBatch, Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
 use dhole_wire::{Wire as _, WireError};
 use proptest::prelude::*;
@@ -255,7 +255,7 @@ pub fn messages() -> Vec<Message> {
         regions: [elements].into_iter().collect(),
     }));
     all.push(Message::Elements(RegionMessage::OutdatedAck { number: 2 }));
-    let batch = Batch {
+    let batch = UpdateBatch {
         array,
         creator: n(1),
         coherence: Coherence::Update,

@@ -7,8 +7,8 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid};
 use dhole_protocol::{
-    ArrayEvent, Batch, Command, Event, LockId, Message, Protocol, RegionCommand, UnreadElements,
-    WorkerIs,
+    ArrayEvent, Command, Event, LockId, Message, Protocol, RegionCommand, UnreadElements,
+    UpdateBatch, WorkerIs,
 };
 
 /// Of a read that races with a write.
@@ -250,7 +250,7 @@ impl<'p> Run<'p> {
                 if gathered.is_empty() {
                     return self.synchronises(at);
                 }
-                let batch = Batch {
+                let batch = UpdateBatch {
                     array: ARRAY,
                     creator: NodeId(0),
                     coherence: Coherence::Lazy,

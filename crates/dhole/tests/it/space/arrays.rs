@@ -375,3 +375,40 @@ fn an_array_at_home_that_is_switched_to_home_has_one_home() {
     });
     assert_eq!(run.unwrap().value, 9);
 }
+
+#[test]
+fn updates_take_two_messages_for_each_owner_however_many_they_are() {
+    for coherence in [Lazy, Update] {
+        let ran = run(3, coherence, |w| {
+            let counts = w.once(|w| Ok(w.alloc_array::<u64>(300)))?;
+            let me = w.node().index();
+            counts.slice_mut(w, 100 * me..100 * (me + 1)).fill(0);
+            w.barrier()?;
+            for _ in 0..5 {
+                counts.add_all(w, &[0, 100, 200, 0], &[1; 4])?;
+            }
+            w.barrier()?;
+            assert_eq!(counts.gather(w, &[200, 0, 100]), [15, 30, 15]);
+            Ok(())
+        });
+        assert_eq!(sent(&ran.unwrap())[4..], [6, 6], "{coherence}");
+    }
+}
+
+#[test]
+fn a_process_sends_no_updates() {
+    let ran = run(2, Lazy, |w| {
+        let counts = w.once(|w| Ok(w.alloc_array::<u64>(3)))?;
+        let add = dhole::op!(|w, counts: Array<u64>| {
+            let refused = counts.add_all(w, &[2], &[1]).unwrap_err();
+            Ok(refused.to_string())
+        });
+        let said = w.spawn(dhole::on(w.node()), counts, add)?.join(w)?;
+        assert!(said.contains("the program alone sends updates"), "{said}");
+        assert!(said.contains("arrays.rs:"), "{said}");
+        w.barrier()?;
+        assert_eq!(counts.gather(w, &[2]), [0]);
+        Ok(())
+    });
+    ran.unwrap();
+}
