@@ -13,7 +13,7 @@ fn main() -> Result<(), RunError> {
         let counts = w.once(|w| Ok(w.alloc_array::<u64>(SUMS)))?;
 
         // The sum of ten dice with seven sides, 0 to 6.
-        let mut throw = || {
+        let throw = || {
             let random = w.random();
             (0..10).map(|die| (random >> (6 * die)) % 7).sum::<u64>() as usize
         };
