@@ -2,8 +2,8 @@
 //!
 //! Messages arrive in any order, and a worker goes on any time after what it waits for has come.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid};
 use dhole_protocol::{
@@ -15,6 +15,9 @@ use dhole_protocol::{
 const ANY: u64 = u64::MAX;
 
 const ARRAY: Oid = Oid(64);
+/// The same numbers in every run.
+type Hashes = BuildHasherDefault<DefaultHasher>;
+
 const SITE: CallSite = CallSite {
     file: "program.rs",
     line: 1,
@@ -118,7 +121,7 @@ impl<'p> Run<'p> {
     }
 
     /// A number of the state in which the order of messages does not count.
-    fn number(&self, hashes: &RandomState) -> u64 {
+    fn number(&self, hashes: &Hashes) -> u64 {
         let parcels = self.network.iter().map(|parcel| hashes.hash_one(parcel));
         let parcels = parcels.fold(0, u64::wrapping_add);
         hashes.hash_one((&self.nodes, self.releases, parcels))
@@ -396,7 +399,7 @@ impl<'p> Run<'p> {
 
 /// Explores every run; how many states there are, or what is wrong in one.
 fn explore(programs: &[&[Op]], bug: Bug) -> Result<usize, String> {
-    let (hashes, mut seen) = (RandomState::new(), HashSet::new());
+    let (hashes, mut seen) = (Hashes::default(), BTreeSet::new());
     let mut open = vec![Run::new(programs, bug)];
     while let Some(run) = open.pop() {
         if !seen.insert(run.number(&hashes)) {
