@@ -151,6 +151,9 @@ pub mod guide {
 
     #[doc = include_str!("../docs/mpi.md")]
     pub mod mpi {}
+
+    #[doc = include_str!("../docs/coming-from.md")]
+    pub mod coming_from {}
 }
 
 /// The types that name objects, nodes and waits in errors, counters and reports.
