@@ -21,6 +21,7 @@ pub const HISTOGRAM: Program = Program {
     about: "10,000,000 counts in a table of 1,048,576, twice",
     phases: &["first", "second"],
     sequential: count_alone,
+    also_sequential: &[],
     rayon: count_with_rayon,
     shared: &[("add_all", count_shared)],
 };
@@ -30,6 +31,7 @@ pub const GATHER: Program = Program {
     about: "10,000,000 look-ups in a table of 1,048,576, twice",
     phases: &["first", "second"],
     sequential: look_alone,
+    also_sequential: &[],
     rayon: look_with_rayon,
     shared: &[("gather", look_shared)],
 };

@@ -1,7 +1,7 @@
 //! Programs as new users write them, with the plain calls of dhole: sequential Rust, rayon, and
 //! dhole on one node, two threads and two processes.
 //!
-//! `users bfs|trie|words|uts|histogram|gather [ROUNDS]`. Every round runs all ways in turn; the
+//! `users NAME [ROUNDS]`, with a name of [`PROGRAMS`]. Every round runs all ways in turn; the
 //! fastest of each counts. Nothing is pinned. For the processes this starts itself under
 //! `dhole run`, which must be built beside it with the same profile. Each phase has two numbers:
 //! milliseconds by the clock, and of the processor time of the worker that used most (none for
@@ -11,7 +11,10 @@
 mod bfs;
 mod indices;
 mod lap;
+mod permutation;
 mod rmat;
+mod toposort;
+mod triangles;
 mod trie;
 mod uts;
 mod words;
@@ -53,13 +56,16 @@ struct Program {
     shared: &'static [(&'static str, Shared)],
 }
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 9] = [
     bfs::PROGRAM,
     trie::PROGRAM,
     words::PROGRAM,
     uts::PROGRAM,
     indices::HISTOGRAM,
     indices::GATHER,
+    triangles::PROGRAM,
+    permutation::PROGRAM,
+    toposort::PROGRAM,
 ];
 
 fn on_threads(nodes: usize, shared: Shared) -> Outcome<Took> {
@@ -166,12 +172,16 @@ fn measure(program: &Program, rounds: usize) -> Outcome<()> {
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let usage = "usage: users bfs|trie|words|uts|histogram|gather [ROUNDS]";
-    let named = |name: &str| PROGRAMS.into_iter().find(|program| program.name == name);
+    let names = PROGRAMS.map(|program| program.name).join("|");
+    let usage = || format!("usage: users {names} [ROUNDS]");
+    let named = |name: &str| {
+        let mut all = PROGRAMS.into_iter();
+        all.find(|program| program.name == name).ok_or_else(usage)
+    };
     match arguments[..] {
-        [AS_NODE, name, form] => as_node(&named(name).ok_or(usage)?, form),
-        [name] => measure(&named(name).ok_or(usage)?, 5),
-        [name, rounds] => measure(&named(name).ok_or(usage)?, rounds.parse()?),
-        _ => Err(usage.into()),
+        [AS_NODE, name, form] => as_node(&named(name)?, form),
+        [name] => measure(&named(name)?, 5),
+        [name, rounds] => measure(&named(name)?, rounds.parse()?),
+        _ => Err(usage().into()),
     }
 }
