@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use dhole_model::{Counters, KindCounters, MAX_MEMBERS, MemberId, MessageKind, TypeCounters};
+use dhole_model::{
+    Counters, KindCounters, MAX_MEMBERS, MemberId, MessageKind, PhaseTimes, Timeline, TypeCounters,
+};
 use dhole_part::PartCounters;
 use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
@@ -158,6 +160,13 @@ impl Counting {
     fn held_up_ns(&self) -> u64 {
         let parts_ns = self.part_waits.times().waited_ns();
         self.phases.held_up_ns() + parts_ns + self.waits.one_sided_ns()
+    }
+
+    /// When the node waited, if that was recorded.
+    pub fn timeline(&self) -> Option<Timeline> {
+        let whole = self.phases.times(0, &PhaseTimes::default());
+        let (took_ns, processor_ns) = (whole.whole_ns, whole.worker_processor_ns);
+        self.part_waits.timeline(took_ns, processor_ns)
     }
 
     /// The counters for a report.

@@ -253,12 +253,7 @@ pub fn run_nodes(
             races: node.races(),
             warnings: node.warnings(),
             costs: node.costs(),
-            timeline: node.timeline().map(|timeline| Timeline {
-                began_ns: machine
-                    .multiprocess()
-                    .map_or(0, Multiprocess::began_after_ns),
-                ..timeline
-            }),
+            timeline: timeline(node, machine),
         });
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
@@ -284,6 +279,16 @@ pub fn run_nodes(
         domains,
         one_sided,
         ..outcome
+    })
+}
+
+/// When a node waited, if that was recorded.
+fn timeline(node: &Node, machine: &dyn Machine) -> Option<Timeline> {
+    let timeline = node.monitor.lock().split().1.counting.timeline();
+    let together = machine.multiprocess().map(Multiprocess::began_after_ns);
+    timeline.map(|timeline| Timeline {
+        began_ns: together.unwrap_or(0),
+        ..timeline
     })
 }
 

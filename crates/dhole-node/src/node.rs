@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{
-    CallSite, Counters, LineCosts, MessageKind, NodeId, Notify, PhaseTimes, Timeline,
-};
+use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_part::PartCounters;
 use dhole_protocol::objects::{codec, ordered_codec};
@@ -226,20 +224,6 @@ impl Node {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
         state.costs(&mut heap)
-    }
-
-    /// When the node waited, if that was recorded.
-    pub(crate) fn timeline(&self) -> Option<Timeline> {
-        let whole = self
-            .monitor
-            .lock()
-            .split()
-            .1
-            .counting
-            .phases
-            .times(0, &PhaseTimes::default());
-        self.part_waits
-            .timeline(whole.whole_ns, whole.worker_processor_ns)
     }
 
     /// What the program should be told.

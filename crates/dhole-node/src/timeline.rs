@@ -187,8 +187,9 @@ mod tests {
         recorder.add(object, site(1), read);
         recorder.add(object, site(1), waited(30, 9));
         let me = recorder.track_of(std::thread::current().id());
-        let other = std::thread::spawn(|| std::thread::current().id());
-        let other = recorder.track_of(other.join().unwrap());
+        let id = || std::thread::current().id();
+        let other = std::thread::scope(|scope| scope.spawn(id).join().unwrap());
+        let other = recorder.track_of(other);
         assert_eq!((me, other), (Track::Thread(0), Track::Thread(1)));
         let timeline = recorder.take(50, 40);
         let places: Vec<u32> = timeline.spans.iter().map(|span| span.place).collect();

@@ -254,7 +254,7 @@ impl Config {
         let path = trace.as_ref().map(|TraceFile(path)| &**path);
         let is_first = |node: NodeId| node.index() == 0;
         let writes = machine.multiprocess().is_none_or(|it| is_first(it.me()));
-        let file = path.filter(|_| writes).map(|path| make(path)).transpose()?;
+        let file = path.filter(|_| writes).map(make).transpose()?;
         let mut outcome = run_nodes(machine, settings, program)?;
         let timelines = std::mem::take(&mut outcome.timelines);
         let (value, report) = report(settings, machine, outcome);

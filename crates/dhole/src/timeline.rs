@@ -78,7 +78,7 @@ fn micros(ns: u64) -> String {
 }
 
 /// The duration of a slice, a hundredth of a nanosecond short. A viewer adds it to the beginning in
-/// floating point: rounded up, the slice would overlap the next one, which would be drawn within it.
+/// floating point. Rounded up, the slice would overlap the next one, which would be drawn in it.
 fn duration(ns: u64) -> String {
     let hundredths = (ns * 100).saturating_sub(1);
     format!("{}.{:05}", hundredths / 100_000, hundredths % 100_000)

@@ -1,5 +1,6 @@
 //! Several threads of a node touch memory.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -59,6 +60,37 @@ fn every_increment_of_every_thread_counts() {
     for (nodes, each) in [(1, 3), (2, 1), (3, 2)] {
         let run = config(nodes).run(|w| increments(w, each)).expect("a run");
         assert_eq!(run.value, ROUNDS * (nodes * (each + 2)) as u64);
+    }
+}
+
+#[test]
+fn threads_that_wait_have_tracks_of_their_own_in_a_timeline() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.json");
+    let run = config(2).trace(&file).run(|w| increments(w, 2));
+    assert_eq!(run.expect("a run").value, ROUNDS * 8);
+    let text = std::fs::read_to_string(&file).expect("it is written");
+    let whole: serde_json::Value = serde_json::from_str(&text).expect("sound JSON");
+    let mut tracks = BTreeMap::<(u64, u64), Vec<[f64; 2]>>::new();
+    for slice in whole["traceEvents"].as_array().expect("events") {
+        let number = |name: &str| slice[name].as_f64().expect("a number");
+        if slice["ph"] == "X" && slice["cat"] != "computing" {
+            let track = (number("pid") as u64, number("tid") as u64);
+            let (from, took) = (number("ts"), number("dur"));
+            tracks.entry(track).or_default().push([from, from + took]);
+        }
+    }
+    // Of the threads that compete for one number, at least one has waited for it.
+    assert!(
+        tracks.keys().any(|(_, track)| *track > 0),
+        "{:?}",
+        tracks.keys()
+    );
+    for slices in tracks.values() {
+        assert!(
+            slices.windows(2).all(|two| two[0][1] <= two[1][0]),
+            "{slices:?}"
+        );
     }
 }
 
