@@ -304,6 +304,35 @@ pub fn elements_under_locks_beside_others_lose_nothing(on: &dyn Platform) {
     });
 }
 
+/// Ranges may meet, lie within each other and be named twice; so may objects.
+pub fn what_is_prefetched_twice_at_once_comes_once(on: &dyn Platform) {
+    succeed(on, 2, |w| {
+        let (array, objects) = w.once(|w| {
+            let array = w.alloc_array_with(2 * BLOCK, |i| i as u64);
+            Ok((array, w.alloc_range(4, |i| i as u64)))
+        })?;
+        if w.node().index() == 1 {
+            let ranges = [4..9, 0..2, 1..3, 20..30, 22..25, 0..2, 29..BLOCK + 5, 8..9];
+            let ranges = ranges.map(|range| array.range(range));
+            w.prefetch((&ranges[..], objects, objects.at(2)))?;
+            let before = w.counters().messages;
+            for range in ranges {
+                let first = range.places().start as u64;
+                assert!(
+                    range
+                        .get(w)
+                        .iter()
+                        .copied()
+                        .eq(first..first + range.len() as u64)
+                );
+            }
+            assert_eq!(*objects.at(2).get(w), 2);
+            assert_eq!(w.counters().messages, before, "all is here");
+        }
+        Ok(w.barrier()?)
+    });
+}
+
 /// A range whose parts some nodes wrote is fetched in one round.
 pub fn a_slice_costs_two_messages_a_writer(on: &dyn Platform) {
     if keeps_pages(on) {

@@ -128,6 +128,7 @@ macro_rules! suite {
                 bad_ranges_are_errors_that_say_which
                 an_array_that_is_too_large_is_an_error
                 elements_under_locks_beside_others_lose_nothing
+                what_is_prefetched_twice_at_once_comes_once
                 a_slice_costs_two_messages_a_writer
                 only_the_elements_written_are_fetched_again
                 elements_that_one_node_alone_writes_cost_nothing

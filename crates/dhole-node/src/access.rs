@@ -6,8 +6,9 @@ use dhole_heap::{
     Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, ForeignKind, HeapMut, Miss,
     MonitorCall, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeRef,
 };
-use dhole_model::{Coherence, NodeId, Oid, OidRange};
+use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_protocol::{Event, Freed, Protocol, ProtocolError, Unread};
+use rustc_hash::FxHashSet;
 
 use crate::ended::Ended;
 use crate::error::{AccessError, Error};
@@ -187,8 +188,8 @@ impl<'id> Worker<'id> {
             Name::Elements(miss) if self.token.are_readable(&miss) => {}
             Name::Elements(miss) => elements.push(miss),
         });
-        self.bring(&objects)?;
-        self.bring_elements(&elements, false)
+        self.bring(&each_object_once(objects))?;
+        self.bring_elements(&each_element_once(elements), false)
     }
 
     /// Makes objects readable here, in one round.
@@ -585,4 +586,40 @@ pub(crate) fn bind(
         coherence,
         ..unread
     })
+}
+
+/// The same objects in their order, none of them named twice.
+fn each_object_once(mut names: Vec<Miss>) -> Vec<Miss> {
+    let mut sorted: Vec<Oid> = names.iter().map(|miss| miss.oid).collect();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|two| two[0] == two[1]) {
+        let mut seen = FxHashSet::default();
+        names.retain(|miss| seen.insert(miss.oid));
+    }
+    names
+}
+
+/// The same elements, none of them named twice. Names that do not meet stay in their order.
+fn each_element_once(names: Vec<ArrayMiss>) -> Vec<ArrayMiss> {
+    let mut sorted = names.clone();
+    sorted.sort_by_key(|miss| miss.elements);
+    let meet = |two: &[ArrayMiss]| two[0].elements.meets(two[1].elements);
+    if !sorted.windows(2).any(meet) {
+        return names;
+    }
+    let mut each: Vec<ArrayMiss> = Vec::with_capacity(sorted.len());
+    for mut miss in sorted {
+        let its = miss.elements;
+        if let Some(before) = each.last().map(|last| last.elements)
+            && before.array == its.array
+        {
+            let first = its.first.max(before.range().end);
+            miss.elements = Elements::new(its.array, first..its.range().end);
+            miss.within = miss.elements;
+        }
+        if miss.elements.count > 0 {
+            each.push(miss);
+        }
+    }
+    each
 }
