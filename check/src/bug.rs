@@ -172,6 +172,8 @@ pub enum Bug {
     AnswerCollective,
     /// A value of a collective is lost.
     LoseCollective,
+    /// An invalid copy of an object that was read ahead stays readable.
+    KeepAhead,
     /// An object stays published while it is written.
     WritePublished,
     /// A reader of another's memory does not look again after it has copied.

@@ -166,6 +166,7 @@ fn nsquared_fetches_half_of_all_records_three_times_in_each_step() {
     let alone = alone(NSQUARED, problem);
     let by_themselves = Optimisations {
         read_aggregation: false,
+        learn: false,
         ..Optimisations::default()
     };
     let run = Config::nodes(nodes)

@@ -28,7 +28,10 @@ impl Part {
         let ahead = ReadAhead {
             block: 2,
             most: 4,
-            len: program.elements as u64,
+            least: 1,
+            share: ReadAhead::QUARTER,
+            first: 0,
+            end: program.elements as u64,
         };
         Event::Array(ArrayEvent::Read(
             [UnreadElements {

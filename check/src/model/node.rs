@@ -81,6 +81,8 @@ pub struct Node {
     pub noted: Vec<(Oid, CallSite)>,
     /// The exclusive objects among them.
     pub written_alone: Vec<Oid>,
+    /// The objects that came ahead of its last miss.
+    pub came_ahead: Vec<Oid>,
     /// It has withdrawn an object from its worker.
     pub has_withdrawn: bool,
     /// It has found the gate open of an object that it was to read.
@@ -167,6 +169,7 @@ impl Node {
             phase: Phase::Computing,
             noted: Vec::new(),
             written_alone: Vec::new(),
+            came_ahead: Vec::new(),
             has_withdrawn: false,
             has_found_open: false,
             again: Vec::new(),

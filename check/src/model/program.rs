@@ -197,7 +197,8 @@ pub struct Program {
     pub limits: LogLimits,
     /// A miss fetches all invalid objects of the page, on which all objects lie.
     pub aggregates: bool,
-    /// A miss of elements reads those around ahead, by blocks of two and of four.
+    /// A miss of elements reads those around ahead, by blocks of two and of four, and so does one
+    /// of an object.
     pub reads_ahead: bool,
     /// Objects are young when the program begins.
     pub young: bool,
@@ -300,7 +301,7 @@ impl Program {
         }
     }
 
-    /// Where elements are read ahead.
+    /// Where elements and objects are read ahead.
     pub fn reading_ahead(self) -> Program {
         Program {
             reads_ahead: true,

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use dhole_model::{Elements, NodeId, Oid};
-use dhole_protocol::{Changed, Follow, Made, RegionCommand, RegionKind, Reply, SentList};
+use dhole_protocol::{Changed, Follow, Made, RegionCommand, RegionKind, Reply, SentList, Unit};
 
 use crate::Bug;
 use crate::model::node::Around;
@@ -184,6 +184,12 @@ impl Node {
                 region.publish(self, program);
             }
             RegionCommand::Invalidate(region) => {
+                if around.bug == Some(Bug::KeepAhead)
+                    && let Unit::Object(oid) = region.unit()
+                    && self.came_ahead.contains(&oid)
+                {
+                    return Ok(());
+                }
                 region.unpublish(self);
                 let mut places = region.places(program);
                 places.try_for_each(|place| self.heap.invalidate(place, at))?;

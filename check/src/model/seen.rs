@@ -1,8 +1,8 @@
 //! One-sided reads, as in the engine: what an owner publishes, and a read in its three parts, which
 //! fall between any two steps of the owner.
 
-use dhole_model::{NodeId, Oid, Version};
-use dhole_protocol::{Commands, Sent, Wanted};
+use dhole_model::{NodeId, Oid, OidRange, Version};
+use dhole_protocol::{Commands, Sent, Wanted, WantedList};
 
 use crate::Bug;
 use crate::model::node::{Around, Failed};
@@ -52,6 +52,10 @@ pub(crate) struct Seeing {
     wanted: Wanted,
     left: u8,
     part: ReadPart,
+    /// What is read ahead after it.
+    ahead: Option<OidRange>,
+    /// It is read ahead itself, and these are next.
+    next: Option<WantedList>,
 }
 
 /// The next part of a one-sided read.
@@ -152,6 +156,8 @@ impl Node {
             wanted,
             left: ATTEMPTS,
             part: ReadPart::Look,
+            ahead: self.dense_around(&missed, around.program),
+            next: None,
         });
         self.phase = Phase::Seeing(presence);
         true
@@ -162,7 +168,7 @@ impl Node {
         let mut seeing = self.seeing.take().expect("a read is under way");
         let oid = seeing.wanted.region;
         let published = &mut owner.published[oid.slot()];
-        seeing.part = match seeing.part {
+        seeing.part = match std::mem::replace(&mut seeing.part, ReadPart::Look) {
             ReadPart::Look => match published.version.filter(|_| published.word % 2 == 1) {
                 Some(version) if self.protocol.is_wanted(seeing.wanted, version) => {
                     let found = Found {
@@ -176,11 +182,11 @@ impl Node {
                         false => ReadPart::Mark(found),
                     }
                 }
-                _ => return self.asks_instead(oid, around),
+                _ => return self.asks_instead(seeing, around),
             },
             ReadPart::LookAtGate(_) if owner.gate.word.is_multiple_of(2) => {
                 self.has_found_open = true;
-                return self.asks_instead(oid, around);
+                return self.asks_instead(seeing, around);
             }
             ReadPart::LookAtGate(found) => {
                 // What is behind a shut gate stays as it is.
@@ -218,11 +224,13 @@ impl Node {
                     || around.bug == Some(Bug::SkipGateLook);
                 let is_whole = published.word == found.word && is_shut;
                 if is_whole || around.bug == Some(Bug::SkipSecondLook) {
-                    return self.takes_seen(oid, found, &copied, around);
+                    self.takes_seen(oid, found, &copied, around)?;
+                    self.sees_next(seeing, around.program);
+                    return Ok(());
                 }
                 seeing.left -= 1;
                 if seeing.left == 0 {
-                    return self.asks_instead(oid, around);
+                    return self.asks_instead(seeing, around);
                 }
                 ReadPart::Look
             }
@@ -264,8 +272,37 @@ impl Node {
         Ok(())
     }
 
-    /// What cannot be read is asked for by message.
-    fn asks_instead(&mut self, oid: Oid, around: &mut Around<'_>) -> Result<(), Failed> {
+    /// What is read ahead is read after what was missed, one by one.
+    fn sees_next(&mut self, seeing: Seeing, program: &Program) {
+        let presence = self.presence();
+        let mut next = seeing.next.unwrap_or_else(|| {
+            let object = program.leaves(seeing.wanted.region).start as u8;
+            let missed = unread(object, program);
+            let wanted = |range| self.protocol.wants_ahead(&missed, range);
+            seeing.ahead.map(wanted).unwrap_or_default()
+        });
+        let Some(wanted) = next.pop() else {
+            self.phase = Phase::Call(presence, None);
+            return;
+        };
+        self.came_ahead.push(wanted.region);
+        self.seeing = Some(Seeing {
+            wanted,
+            left: 1,
+            part: ReadPart::Look,
+            ahead: None,
+            next: Some(next),
+        });
+        self.phase = Phase::Seeing(presence);
+    }
+
+    /// What cannot be read is asked for by message, if it was missed.
+    fn asks_instead(&mut self, seeing: Seeing, around: &mut Around<'_>) -> Result<(), Failed> {
+        if seeing.next.is_some() {
+            self.sees_next(seeing, around.program);
+            return Ok(());
+        }
+        let oid = seeing.wanted.region;
         self.phase = Phase::Call(self.presence(), Some(Wait::Object));
         let object = around.program.leaves(oid).start as u8;
         let missed = unread(object, around.program);

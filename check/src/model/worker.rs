@@ -1,7 +1,7 @@
 //! The steps of a worker: it accesses what it may, and begins and ends its calls.
 
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
-use dhole_protocol::{BarrierId, CollectiveEvent, Event, Unread};
+use dhole_protocol::{BarrierId, CollectiveEvent, Event, ReadAhead, Unread};
 
 use crate::Bug;
 use crate::model::node::{Around, Failed, number};
@@ -246,7 +246,22 @@ impl Node {
         }
     }
 
-    /// As above, of a write.
+    /// What is read ahead of a miss: all objects were allocated one after the other.
+    pub(crate) fn dense_around(&self, missed: &Unread, program: &Program) -> Option<OidRange> {
+        let all = program.all();
+        let ahead = ReadAhead {
+            block: 2,
+            most: 4,
+            least: 1,
+            share: ReadAhead::QUARTER,
+            first: all.first.0,
+            end: all.last().0 + 1,
+        };
+        let ahead = program.reads_ahead.then_some(ahead)?;
+        self.protocol.dense_around(missed, &ahead)
+    }
+
+    /// Where writes are compared, the other clean objects of the page become writable.
     fn name_clean_beside(&mut self, written: Oid, program: &Program) {
         let page = program
             .all()
@@ -297,6 +312,11 @@ impl Node {
         match &event {
             Some(Event::ReadMiss(missed)) => {
                 self.name_beside(missed.oid, around.program);
+                if let Some(range) = self.dense_around(missed, around.program) {
+                    let others = range.iter().filter(|oid| *oid != missed.oid);
+                    self.came_ahead = others.collect();
+                    self.protocol.reads_ahead(range);
+                }
                 self.protocol.follow(around.program.follow());
             }
             Some(Event::WriteFault { oid, .. }) => self.name_clean_beside(*oid, around.program),

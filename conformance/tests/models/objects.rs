@@ -3,9 +3,10 @@
 use dhole_model::Coherence;
 use dhole_protocol::Races;
 
-use conformance::model::{Program, Sight, programs::*};
+use conformance::Bug;
+use conformance::model::{Fault, Program, Sight, programs::*};
 
-use crate::sound;
+use crate::{caught, sound};
 
 #[test]
 fn data_written_before_a_release_is_seen_after_the_acquire() {
@@ -152,6 +153,22 @@ fn what_lies_on_one_page_is_fetched_together() {
     sound(racing_writers(3, 2).aggregating(), &[Sight::Deferred]);
     sound(written_alone(2, 1).aggregating(), &[Sight::Exclusive]);
     sound(freed_under_a_lock().aggregating(), &[]);
+}
+
+#[test]
+fn objects_that_are_read_ahead_are_those_of_their_version() {
+    let sights = [Sight::AskedBeside, Sight::Invalidated, Sight::LeftOut];
+    sound(objects_read_ahead(2, false), &sights[..2]);
+    sound(objects_read_ahead(2, true), &[Sight::AskedBeside]);
+    let aggregating = objects_read_ahead(2, false).aggregating();
+    sound(aggregating, &[Sight::AskedBeside]);
+    let expecting = objects_read_ahead(2, false).expecting();
+    sound(expecting.young(), &[Sight::AskedBeside]);
+    caught(
+        Bug::KeepAhead,
+        objects_read_ahead(2, false),
+        Fault::StaleRead,
+    );
 }
 
 /// Programs that write objects under locks, between barriers, alone on a page and beside others.

@@ -90,6 +90,21 @@ fn what_lies_beside_an_exclusive_object_that_is_asked_for_is_read_there() {
 }
 
 #[test]
+fn what_is_read_there_ahead_of_a_miss_is_announced_when_it_is_written() {
+    for frees in [false, true] {
+        let program = objects_read_ahead(2, frees);
+        sound(program.clone().seeing(), &[Sight::ReadThere]);
+        sound(program.clone().expecting().seeing(), &[Sight::ReadThere]);
+        sound(program.clone().gating(), &[Sight::ReadThere]);
+    }
+    let program = objects_read_ahead(2, false).seeing();
+    for bug in [Bug::KeepAhead, Bug::SkipMark] {
+        caught(bug, program.clone(), Fault::StaleRead);
+    }
+    caught(Bug::SkipSecondLook, program, Fault::TornRead);
+}
+
+#[test]
 fn a_reader_sees_one_version_whole() {
     let sights = [Sight::ReadThere, Sight::ChangedThere];
     sound(read_while_two_leaves_are_written(1), &sights);

@@ -1,5 +1,7 @@
 //! What a node knows of 64 objects with consecutive ids and one type.
 
+use std::ops::Range;
+
 use crate::Binding;
 
 /// No storage yet: the object was never here.
@@ -87,6 +89,12 @@ impl Chunk {
     #[inline]
     pub(crate) fn is_present(&self, slot: usize) -> bool {
         self.present >> slot & 1 == 1
+    }
+
+    /// How many objects of a range of slots may be read here.
+    pub(crate) fn count_present(&self, slots: Range<u64>) -> u64 {
+        let bits = u64::MAX >> (u64::BITS as u64 - (slots.end - slots.start)) << slots.start;
+        (self.present & bits).count_ones().into()
     }
 
     #[inline]

@@ -121,6 +121,12 @@ impl Directory {
         (oid.chunk() < first + run.chunks).then_some((*first, run))
     }
 
+    /// The ids of the run of `oid` that may name an object.
+    pub(crate) fn ids_around(&self, oid: Oid) -> Option<Range<u64>> {
+        let (first, run) = self.run_around(oid)?;
+        Some(first * CHUNK..first * CHUNK + run.ids)
+    }
+
     /// The run of `oid`, if an object of it is left.
     fn living(&self, oid: Oid) -> Option<&Run> {
         let (first, run) = self.run_around(oid)?;

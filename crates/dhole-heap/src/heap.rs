@@ -745,6 +745,11 @@ impl<'g> HeapMut<'g> {
         self.heap.store.bytes() + self.heap.array_bytes
     }
 
+    /// Bytes of the node's whole store.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.heap.store.capacity()
+    }
+
     /// Bytes of the [global space](dhole_model::Placement::Everywhere) that objects were given
     /// which were allocated on this node; a node that stored all objects would need the sum over
     /// all nodes.

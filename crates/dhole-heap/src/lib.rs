@@ -67,6 +67,7 @@ extern crate self as dhole_heap;
 
 mod access;
 mod alloc;
+mod around;
 mod array;
 mod array2;
 mod array_access;

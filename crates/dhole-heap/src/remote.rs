@@ -67,6 +67,11 @@ impl RemoteObject {
 }
 
 impl HeapMut<'_> {
+    /// Whether the objects of other nodes are read in their windows, not where they lie.
+    pub fn reads_windows(&self) -> bool {
+        self.heap.cluster.windows.get().is_some()
+    }
+
     /// An object of another node, if that node's window is reached and this node knows how long
     /// the object is.
     pub fn remote(&mut self, of: NodeId, oid: Oid) -> Option<RemoteObject> {

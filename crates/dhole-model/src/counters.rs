@@ -195,7 +195,8 @@ pub struct Counters {
     /// Objects asked for in those rounds; under a protocol that the program brings, blocks of
     /// arrays and the right to write too.
     pub misses: u64,
-    /// Objects asked for in those rounds only because they lie on the page of a missed one.
+    /// Objects asked for in those rounds only because they lie on the page of a missed one, or are
+    /// read ahead.
     pub asked_beside: u64,
     /// Objects received unasked, along with those that own them or from which a program follows
     /// references.
@@ -203,6 +204,11 @@ pub struct Counters {
     /// Of those, the ones that were read or prefetched afterwards, where nodes learn what programs
     /// do; the others came in vain.
     pub along_read: u64,
+    /// Objects received, or read in the memory of the node that wrote them last, ahead of a miss:
+    /// they lie around a missed one.
+    pub came_ahead: u64,
+    /// Of those, the ones that were read or prefetched afterwards.
+    pub ahead_read: u64,
     /// Objects read in the memory of the node that wrote them last, without a message. They are no
     /// part of `misses`.
     pub one_sided_reads: u64,

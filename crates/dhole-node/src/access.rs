@@ -538,12 +538,17 @@ impl Link<'_> {
         missed: Unread,
         to_write: bool,
     ) -> Result<(), Box<Failure>> {
+        let ahead = self.dense_around(call, miss, &missed);
         // Where a one-sided read takes a round trip too, a message is better if more comes with it.
         let charged = self.machine.charges_reads();
         let (mut heap, state) = call.split();
-        let by_message = charged && state.follow_from(miss, &mut heap);
+        let far = charged || heap.reads_windows();
+        let by_message = charged && state.follow_from(miss, &mut heap) || far && ahead.is_some();
         if !by_message && self.read_there(call, miss, &missed)? {
-            return Ok(());
+            return match ahead {
+                Some(ahead) => self.read_ahead_there(call, (miss, &missed), ahead),
+                None => Ok(()),
+            };
         }
         self.awaits(Awaited::object(miss, to_write));
         let (mut heap, state) = call.split();
@@ -551,7 +556,11 @@ impl Link<'_> {
         if !charged {
             state.follow_from(miss, &mut heap);
         }
+        if let Some(ahead) = ahead {
+            state.protocol.reads_ahead(ahead);
+        }
         self.bring(call, &[missed])?;
+        call.split().1.graphs.ends_ahead();
         let is_here = call.split().0.is_present(missed.oid);
         if !missed.coherence.properties().has_versions() && !is_here {
             return Err(not_ready(missed.oid, missed.coherence, false).into());

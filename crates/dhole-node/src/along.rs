@@ -63,11 +63,11 @@ impl State {
         self.graphs.forget();
     }
 
-    /// Notes which objects that came along the worker has read.
+    /// Notes which objects that came along or ahead the worker has read.
     pub(crate) fn note_reads(&mut self, heap: &mut HeapMut<'_>) {
-        let read = heap.take_read();
-        self.counting.all.along_read += read.len() as u64;
-        self.graphs.read(read);
+        let [along, ahead] = self.graphs.read(heap.take_read());
+        self.counting.all.along_read += along;
+        self.counting.all.ahead_read += ahead;
     }
 
     /// The worker is about to miss an object: asks for what should come along with it, if anything.

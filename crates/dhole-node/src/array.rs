@@ -272,7 +272,10 @@ pub(crate) fn bind(
         ahead: state.graphs.learns().then_some(ReadAhead {
             block,
             most: block * MOST_BLOCKS_AHEAD,
-            len: bound.len,
+            least: 1,
+            share: ReadAhead::QUARTER,
+            first: 0,
+            end: bound.len,
         }),
     })
 }

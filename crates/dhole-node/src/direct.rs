@@ -19,6 +19,7 @@ use crate::graphs::Graphs;
 use crate::install::install;
 use crate::node::State;
 use crate::payload_check::check_payload;
+use crate::read_ahead::came_ahead;
 use crate::step::{Step, must, worker_is};
 
 /// The most bytes of objects that a reply takes from the scratch buffer. Copying more takes longer
@@ -144,8 +145,9 @@ impl Effects for Direct<'_, '_, '_> {
                 .commands
                 .push(Command::Objects(RegionCommand::Install(sent)));
         }
-        if let Err(cause) = install(sent, self.counting, self.graphs, self.step) {
-            self.failed = Some(cause);
+        match install(sent, self.counting, self.graphs, self.step) {
+            Ok(()) => came_ahead(sent.region, self.graphs, self.counting, self.step.heap),
+            Err(cause) => self.failed = Some(cause),
         }
     }
 

@@ -11,11 +11,12 @@ mod habits;
 use std::collections::VecDeque;
 
 use dhole_heap::{HeapMut, Miss, NamedObject};
-use dhole_model::{CallSite, Oid, WaitCost};
+use dhole_model::{CallSite, Oid, OidRange, WaitCost};
 use dhole_protocol::{Follow, MOST_ALONG};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use self::habits::{Habits, Via};
+pub(crate) use self::habits::Pays;
+use self::habits::{Came, Habits, Via};
 use crate::waits::{Awaited, Key, Waits};
 
 /// Lines whose habits are learned.
@@ -85,12 +86,14 @@ pub(crate) struct Graphs {
     by_key: FxHashMap<Key, u16>,
     /// By which references an object may be missed next, each at a place that its id determines.
     traces: Vec<Option<(Oid, Via)>>,
-    unread: FxHashMap<Oid, Via>,
+    unread: FxHashMap<Oid, Came>,
     /// Those, the oldest first, and others that were read since.
     came: VecDeque<Oid>,
     /// The line of the miss under way, and what it asked for beside.
     asks: Option<u16>,
     follow: Follow,
+    /// What is read ahead for the miss under way: the line, the missed object, and those around.
+    ahead: Option<(u16, Oid, OidRange)>,
     named: Names,
     /// Those of them that name no others, which go before them.
     ends: Names,
@@ -115,7 +118,7 @@ impl Graphs {
     /// The worker is about to miss an object: what should come along with it.
     pub fn misses(&mut self, miss: &Miss) -> Follow {
         if let Some(via) = self.take_trace(miss.oid) {
-            self.line(via).habits.missed((via.ty, via.slot));
+            self.line(via.line).habits.missed((via.ty, via.slot));
         }
         self.asks = self.line_of(miss);
         let asks = self.asks.map(|line| &self.lines[usize::from(line)]);
@@ -127,33 +130,49 @@ impl Graphs {
     pub fn misses_several(&mut self) {
         self.asks = None;
         self.follow = Follow::default();
+        self.ends_ahead();
     }
 
-    /// The worker has read these for the first time since they came along.
-    pub fn read(&mut self, read: Vec<Oid>) {
+    /// The worker has read these for the first time since they came: how many came along, and how
+    /// many ahead. Those that were given up count for neither.
+    pub fn read(&mut self, read: Vec<Oid>) -> [u64; 2] {
+        let [mut along, mut ahead] = [0; 2];
         for oid in read {
-            self.judge(oid, true);
+            match self.judge(oid, true) {
+                Some(Came::Along(_)) => along += 1,
+                Some(Came::Ahead(_)) => ahead += 1,
+                None => {}
+            }
         }
+        [along, ahead]
+    }
+
+    /// Whether an object has come that has yet to be read, as far as that was noted.
+    #[inline]
+    pub fn expects_reads(&self) -> bool {
+        !self.unread.is_empty()
     }
 
     /// The copy of an object becomes invalid.
-    #[inline]
     pub fn invalidated(&mut self, oid: Oid) {
-        if !self.unread.is_empty() {
-            self.judge(oid, false);
-        }
+        self.judge(oid, false);
     }
 
-    fn judge(&mut self, oid: Oid, read: bool) {
-        if let Some(via) = self.unread.remove(&oid) {
-            let line = self.line(via);
-            line.habits.came((via.ty, via.slot), read);
-            line.cost.along_read += u64::from(read);
+    fn judge(&mut self, oid: Oid, read: bool) -> Option<Came> {
+        let came = self.unread.remove(&oid)?;
+        let line = self.line(came.line());
+        match came {
+            Came::Along(via) => {
+                line.habits.came((via.ty, via.slot), read);
+                line.cost.along_read += u64::from(read);
+            }
+            Came::Ahead(_) => line.habits.came_ahead(read),
         }
+        Some(came)
     }
 
-    fn line(&mut self, via: Via) -> &mut Line {
-        &mut self.lines[usize::from(via.line)]
+    fn line(&mut self, line: u16) -> &mut Line {
+        &mut self.lines[usize::from(line)]
     }
 
     fn line_of(&mut self, miss: &Miss) -> Option<u16> {
@@ -244,14 +263,50 @@ impl Graphs {
         let Some(via) = self.via(named) else {
             return false;
         };
-        self.line(via).cost.along += 1;
-        while self.came.len() >= MOST_UNREAD {
-            let oldest = self.came.pop_front();
-            oldest.into_iter().for_each(|oid| self.judge(oid, false));
-        }
-        self.came.push_back(named.oid);
-        self.unread.insert(named.oid, via);
+        self.line(via.line).cost.along += 1;
+        self.expects_read(named.oid, Came::Along(via));
         true
+    }
+
+    /// How well it pays to read ahead of a miss that is about to be, at its line. `None` where what
+    /// came ahead was not read: then nothing is read ahead for a while.
+    pub fn reads_ahead_at(&mut self, miss: &Miss) -> Option<Pays> {
+        let line = self.line_of(miss)?;
+        self.line(line).habits.reads_ahead()
+    }
+
+    /// Objects around one that is missed are read ahead.
+    pub fn reads_ahead(&mut self, miss: &Miss, range: OidRange) {
+        let line = self.line_of(miss);
+        self.ahead = line.map(|line| (line, miss.oid, range));
+    }
+
+    /// The miss is over: whatever comes next did not come ahead of it.
+    pub fn ends_ahead(&mut self) {
+        self.ahead = None;
+    }
+
+    /// An object has come and was installed: whether it came ahead, so that its first read is to be
+    /// noted.
+    #[inline]
+    pub fn came_ahead(&mut self, oid: Oid) -> bool {
+        match self.ahead {
+            Some((line, missed, range)) if oid != missed && range.contains(oid) => {
+                self.expects_read(oid, Came::Ahead(line));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn expects_read(&mut self, oid: Oid, came: Came) {
+        while self.came.len() >= MOST_UNREAD {
+            if let Some(oldest) = self.came.pop_front() {
+                self.judge(oldest, false);
+            }
+        }
+        self.came.push_back(oid);
+        self.unread.insert(oid, came);
     }
 
     fn via(&mut self, named: Named) -> Option<Via> {

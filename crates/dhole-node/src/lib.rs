@@ -93,6 +93,7 @@ mod put;
 mod race;
 mod raw_memory;
 mod reachable;
+mod read_ahead;
 mod rounds;
 mod run_handshake;
 mod set_by;

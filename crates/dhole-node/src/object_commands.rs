@@ -8,6 +8,7 @@ use dhole_protocol::{Changed, Commands, Made, Message, ProtocolError, RegionComm
 use crate::install::{install, take};
 use crate::node::State;
 use crate::notice_check::not_awaited;
+use crate::read_ahead::came_ahead;
 use crate::step::{Step, gather, must, not_stored};
 
 /// Appends what the worker has changed in an object.
@@ -52,7 +53,10 @@ impl State {
                 self.add_along((to, &follow), &mut reply.sent, &mut payload, step);
                 self.send(to, Message::FetchReply(reply), payload, step.out);
             }
-            RegionCommand::Install(sent) => install(sent, counting, &mut self.graphs, step)?,
+            RegionCommand::Install(sent) => {
+                install(sent, counting, &mut self.graphs, step)?;
+                came_ahead(sent.region, &mut self.graphs, counting, step.heap);
+            }
             RegionCommand::Skip(sent) => {
                 let object = take(sent, step)?;
                 self.graphs.names(sent.region, object, None, step.heap);
@@ -77,9 +81,12 @@ impl State {
             }
             RegionCommand::Invalidate(oid) => {
                 counting.all.invalidations += 1;
-                self.graphs.invalidated(oid);
                 if let Some(info) = step.heap.type_of(oid) {
                     counting.of_type(info.name).invalidated += 1;
+                }
+                if self.graphs.expects_reads() {
+                    self.note_reads(step.heap);
+                    self.graphs.invalidated(oid);
                 }
                 step.heap
                     .invalidate(oid)

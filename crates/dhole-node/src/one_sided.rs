@@ -168,7 +168,7 @@ impl State {
     /// Makes what was copied the copy here, and learns what is followed from it, if it is to be:
     /// how many bytes came. `None` where it is no value that this node may have; then nothing has
     /// happened.
-    fn take_there(
+    pub(crate) fn take_there(
         &mut self,
         object: &PublishedObject,
         learns: bool,

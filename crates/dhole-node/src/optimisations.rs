@@ -16,7 +16,8 @@ pub struct Optimisations {
     /// Learn from what a program did what it will do next. With an object that a node writes again,
     /// those become writable that it wrote with it, without a call for each; so are those that it
     /// has just allocated. What a program follows from missed objects comes along with them.
-    /// Elements of an array are read ahead around those that are missed. Calls, messages and time
+    /// Elements of an array, and objects with ids in a row, are read ahead around those that are
+    /// missed. Calls, messages and time
     /// depend on it, and no result. It has no effect where the detector is `vm`, or where write
     /// detection is not by marks.
     pub learn: bool,

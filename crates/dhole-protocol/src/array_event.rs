@@ -4,6 +4,7 @@ use dhole_model::{CallSite, Coherence, Elements, NodeId, OidRange};
 use smallvec::SmallVec;
 
 use crate::array_blocks::BlockEvent;
+use crate::read_ahead::ReadAhead;
 
 /// Elements of an array that the worker is to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -20,18 +21,6 @@ pub struct UnreadElements {
     pub coherence: Coherence,
     /// What lies around may be read ahead.
     pub ahead: Option<ReadAhead>,
-}
-
-/// How elements around a missed one are read ahead: by whole blocks that begin at a multiple of
-/// their size.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ReadAhead {
-    /// Elements of the smallest block.
-    pub block: u64,
-    /// Elements of the largest one: the smallest, doubled so many times as may be.
-    pub most: u64,
-    /// Elements of the array.
-    pub len: u64,
 }
 
 /// Something that the worker does with an array.

@@ -35,6 +35,7 @@ mod pending_fetches;
 mod propagating;
 mod quiescence;
 pub(crate) mod races;
+mod read_ahead;
 mod region;
 mod rules;
 pub(crate) mod switch;

@@ -63,6 +63,7 @@ mod page_command;
 mod protocol;
 mod race;
 mod ranges;
+mod read_ahead;
 mod region_command;
 mod sync;
 mod sync_id;
@@ -76,7 +77,7 @@ pub use dhole_part as part;
 pub use dhole_sync as wait_graph;
 
 pub use array_blocks::{ArrayBlocks, Behind, BlockAccess, BlockEvent, Needs, Unit};
-pub use array_event::{ArrayEvent, ReadAhead, UnreadElements};
+pub use array_event::{ArrayEvent, UnreadElements};
 pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
 pub use coherence::built_in::is_built_in;
@@ -98,6 +99,7 @@ pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, Wanted
 pub use protocol::Protocol;
 pub use race::{Race, Raced, RacingWrite};
 pub use ranges::Ranges;
+pub use read_ahead::ReadAhead;
 pub use region_command::{Made, RegionCommand};
 pub use sync::barrier::BarrierRound;
 pub use sync::collection::Gossip;

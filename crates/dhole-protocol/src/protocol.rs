@@ -36,6 +36,7 @@ mod one_sided;
 mod operations;
 mod passing;
 mod probes;
+mod read_ahead;
 mod records;
 mod withdrawal;
 mod young;

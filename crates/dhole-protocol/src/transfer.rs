@@ -81,8 +81,8 @@ pub struct Fetch<R = Oid> {
     pub round: u32,
     /// The regions.
     pub wanted: WantedList<R>,
-    /// So many of them, the last ones, are asked for only because they lie on the page of one
-    /// that is missed. Those that are being written are left out of the reply.
+    /// So many of them, the last ones, are asked for only because they lie on the page of one that
+    /// is missed, or are read ahead. Those that are being written are left out of the reply.
     pub beside: u16,
     /// What should go along with the objects.
     pub follow: Follow,

@@ -58,8 +58,8 @@ impl Display for CountersTable<'_> {
 /// The counters of each subject, by their fields, in the order of their rows. A counter that is
 /// added must be shown too.
 const SENT: &str = "messages data_bytes write_notice_bytes broadcasts";
-const READ: &str = "misses fetch_rounds asked_beside came_along along_read one_sided_reads \
-    one_sided_bytes zero_fills pushes pushes_read";
+const READ: &str = "misses fetch_rounds asked_beside came_along along_read came_ahead ahead_read \
+    one_sided_reads one_sided_bytes zero_fills pushes pushes_read";
 const WRITTEN: &str = "write_faults gates_opened writable_beside unwritten pre_images \
     pre_image_replies deferred_requests diffs diff_bytes intervals interval_records_most \
     invalidations races";

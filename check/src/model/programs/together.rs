@@ -49,6 +49,19 @@ pub fn fetched_with_its_page(nodes: usize) -> Program {
         .aggregating()
 }
 
+/// Node 0 writes four objects, of which the others read the first two and, ahead of these, all.
+/// Then node 0 writes the third and frees the fourth, where `frees`, and the others read the third.
+pub fn objects_read_ahead(nodes: usize, frees: bool) -> Program {
+    let all = [Write(0), Write(1), Write(2), Write(3), Barrier];
+    let last = if frees { Free(3) } else { Write(3) };
+    let zero = [&all[..], &[Write(2), last, Barrier, Read(2)]].concat();
+    let other = [Barrier, Read(0), Read(1), Barrier, Read(2), Read(3)];
+    let all = std::iter::once(zero).chain(std::iter::repeat_n(other.to_vec(), nodes - 1));
+    Program::new("objects read ahead", all.collect())
+        .objects(&[0; 4])
+        .reading_ahead()
+}
+
 /// Node 0 writes two objects by turns, each under its lock; node 1 reads one of them twice.
 pub fn two_objects_by_turns() -> Program {
     let write = |object: u8| locked(0, &[Write(object)]);

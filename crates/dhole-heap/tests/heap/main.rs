@@ -1,6 +1,7 @@
 //! The heap without an engine: who may touch which bytes, and what it costs.
 
 mod access;
+mod around;
 mod arrays;
 mod beside;
 mod borrow;

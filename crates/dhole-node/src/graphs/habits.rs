@@ -19,6 +19,11 @@ const FIRST: u16 = 64;
 /// As many come along at least, where any do.
 const LEAST: u16 = 4;
 
+/// Where what came ahead was not read often enough, so many misses near objects that are here pass
+/// before anything is read ahead again; each time four times as many, up to the other number.
+const LEAST_PAUSE: u16 = 64;
+const MOST_PAUSE: u16 = 1 << 14;
+
 /// By which references an object came along, or may be missed: those in a slot of a type, from
 /// objects that came for a miss at a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +31,35 @@ pub(super) struct Via {
     pub line: u16,
     pub ty: u8,
     pub slot: u8,
+}
+
+/// Why an object came that was not asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Came {
+    /// By a reference.
+    Along(Via),
+    /// Because it is beside one that was missed at this line.
+    Ahead(u16),
+}
+
+impl Came {
+    /// The line for whose miss it came.
+    pub fn line(self) -> u16 {
+        match self {
+            Came::Along(via) => via.line,
+            Came::Ahead(line) => line,
+        }
+    }
+}
+
+/// How much of what comes ahead is read.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Pays {
+    /// A quarter at least, or that is not known yet.
+    #[default]
+    Enough,
+    /// Three quarters.
+    Well,
 }
 
 /// Objects that came along.
@@ -41,6 +75,11 @@ impl Tally {
             true => self.read += 1,
             false => self.unread += 1,
         }
+    }
+
+    /// Whether a quarter was read, so that what came was worth it.
+    fn pays(self) -> bool {
+        self.read >= self.unread / 3
     }
 
     /// Both counts, once they are many; then it begins again.
@@ -85,6 +124,18 @@ pub(super) struct Habits {
     most: u16,
     came: Tally,
     follow: Follow,
+    ahead: Ahead,
+}
+
+/// Whether objects are read ahead.
+#[derive(Clone, Copy, Default, Debug)]
+struct Ahead {
+    came: Tally,
+    pays: Pays,
+    /// So many misses pass before anything is read ahead again.
+    pauses: u16,
+    /// How many the last time.
+    paused: u16,
 }
 
 impl Default for Habits {
@@ -94,11 +145,45 @@ impl Default for Habits {
             most: FIRST,
             came: Tally::default(),
             follow: Follow::default(),
+            ahead: Ahead::default(),
         }
     }
 }
 
 impl Habits {
+    /// How well it pays to read ahead of a miss around which objects could be; `None` during a
+    /// pause.
+    pub fn reads_ahead(&mut self) -> Option<Pays> {
+        let ahead = &mut self.ahead;
+        ahead.pauses = ahead.pauses.saturating_sub(1);
+        (ahead.pauses == 0).then_some(ahead.pays)
+    }
+
+    /// An object that came ahead was read, or was not as long as it was valid.
+    pub fn came_ahead(&mut self, read: bool) {
+        let ahead = &mut self.ahead;
+        if ahead.pauses > 0 {
+            // It came before the pause, which is long enough.
+            return;
+        }
+        ahead.came.count(read);
+        let Some(tally) = ahead.came.judged() else {
+            return;
+        };
+        ahead.pays = match tally.read >= 3 * tally.unread {
+            true => Pays::Well,
+            false => Pays::Enough,
+        };
+        ahead.paused = match tally.pays() {
+            true => 0,
+            false => ahead
+                .paused
+                .saturating_mul(4)
+                .clamp(LEAST_PAUSE, MOST_PAUSE),
+        };
+        ahead.pauses = ahead.paused;
+    }
+
     /// What should come along with an object that is missed here.
     pub fn follow(&self) -> &Follow {
         &self.follow
@@ -149,9 +234,9 @@ impl Habits {
         let slot = self.slot(at);
         slot.came.count(read);
         let mut changes = false;
-        if let Some(Tally { read, unread }) = slot.came.judged()
+        if let Some(tally) = slot.came.judged()
             && slot.followed
-            && read < unread / 3
+            && !tally.pays()
         {
             let taught = slot.taught.saturating_mul(4).min(MOST_TAUGHT);
             *slot = Slot {

@@ -38,6 +38,7 @@ impl Protocols {
             .try_for_each(|miss| self.check_not_freed(miss.oid))
         {
             self.fetching.beside.clear();
+            self.fetching.ahead = None;
             self.fetching.follow = Follow::default();
             return Err(freed);
         }
@@ -67,6 +68,7 @@ impl Protocols {
                 Some(zero_ok && !object.had_home && !known.has_home)
             });
         }
+        self.read_ahead(misses);
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
         self.ask::<Oid>(fx);
         for miss in &unversioned {

@@ -336,6 +336,24 @@ impl ObjectTable {
         }
     }
 
+    /// The states of the objects with these ids.
+    pub fn states(&self, ids: Range<u64>) -> impl Iterator<Item = (Oid, ObjectState)> {
+        let chunks = ids.start / CHUNK..ids.end.div_ceil(CHUNK);
+        chunks.flat_map(move |number| {
+            let page = self.pages.get(&(number / PAGE));
+            let chunk = page.and_then(|page| page[(number % PAGE) as usize].as_ref());
+            let otherwise = match chunk.is_none() && self.is_freed(number) {
+                true => GONE,
+                false => ObjectState::default(),
+            };
+            let within = (number * CHUNK).max(ids.start)..((number + 1) * CHUNK).min(ids.end);
+            within.map(Oid).map(move |oid| {
+                let state = chunk.map_or(otherwise, |chunk| chunk.states[oid.slot()]);
+                (oid, state)
+            })
+        })
+    }
+
     /// An object's state. What is changed in one of a freed chunk is lost.
     pub fn get_mut(&mut self, oid: Oid) -> &mut ObjectState {
         let (number, foreign) = ((oid.chunk(), false), &mut self.foreign);

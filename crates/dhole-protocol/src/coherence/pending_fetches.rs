@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, OidRange};
 
 use crate::coherence::region::Region;
 use crate::transfer::MOST_WANTED;
@@ -172,6 +172,8 @@ pub(crate) struct Fetching<R> {
     pub fetches: PendingFetches<Want<R>>,
     /// What lies on the page of the object that is missed next.
     pub beside: Vec<R>,
+    /// What is read ahead with it.
+    pub ahead: Option<OidRange>,
     /// What should come along with it.
     pub follow: Follow,
     pub spare: SpareLists<R>,
@@ -199,6 +201,7 @@ impl<R> Default for Fetching<R> {
         Fetching {
             fetches: PendingFetches::default(),
             beside: Vec::new(),
+            ahead: None,
             follow: Follow::default(),
             spare: SpareLists::default(),
             deferred: VecDeque::new(),

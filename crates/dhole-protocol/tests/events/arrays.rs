@@ -351,7 +351,10 @@ fn read_ahead(range: Range<u64>) -> Event {
     unread[0].ahead = Some(ReadAhead {
         block: 8,
         most: 32,
-        len: 40,
+        least: 1,
+        share: ReadAhead::QUARTER,
+        first: 0,
+        end: 40,
     });
     Event::Array(ArrayEvent::Read(unread))
 }

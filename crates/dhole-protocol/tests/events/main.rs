@@ -32,6 +32,7 @@ mod pack;
 mod quiescence;
 mod races;
 mod races_at_home;
+mod read_ahead;
 mod read_miss;
 mod read_misses;
 mod release;

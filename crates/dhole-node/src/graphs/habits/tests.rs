@@ -65,3 +65,25 @@ fn no_more_types_and_slots_are_learned_than_a_message_names() {
     assert_eq!(habits.place(0, FollowedReferences::SLOTS), None);
     assert!(habits.place(0, FollowedReferences::SLOTS - 1).is_some());
 }
+
+#[test]
+fn what_comes_ahead_and_is_not_read_is_left_out_for_a_while_that_grows() {
+    let mut habits = Habits::default();
+    assert_eq!(habits.reads_ahead(), Some(Pays::Enough));
+    let mut comes = |one_in: u8| {
+        (0..JUDGED).for_each(|i| habits.came_ahead(i % one_in == 0));
+        let pays = (1..).find_map(|misses| Some((misses, habits.reads_ahead()?)));
+        let (misses, pays) = pays.expect("a pause ends");
+        (misses, pays == Pays::Well)
+    };
+    let read = [1, 2, 4].map(&mut comes);
+    assert_eq!(
+        read,
+        [(1, true), (1, false), (1, false)],
+        "a quarter is enough"
+    );
+    let unread = [8; 3].map(&mut comes);
+    assert_eq!(unread, [(64, false), (256, false), (1024, false)]);
+    assert_eq!([4, 8].map(&mut comes), [(1, false), (64, false)]);
+    assert_eq!([8; 6].map(&mut comes)[5].0, usize::from(MOST_PAUSE));
+}

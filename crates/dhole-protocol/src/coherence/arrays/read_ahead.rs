@@ -1,25 +1,17 @@
-//! Read-ahead in arrays: where some elements of a block came from a node, the rest comes with the
-//! next miss there.
-//!
-//! A program that accesses few elements at a time, here and there, misses each part by itself.
-//! What is valid here tells how dense these accesses are: around a miss the largest block is read
-//! ahead of which a quarter came from the same node, accessed or read ahead. So a walk along an
-//! array brings four times as much with each miss, and accesses at random bring whole blocks once
-//! there were a few in each. The smallest block comes with the second miss in it. What this node
-//! wrote itself does not count: it says nothing of what it reads.
+//! [Read-ahead](crate::read_ahead) in arrays: where some elements of a block came from a node, the
+//! rest comes with the next miss there. The smallest block comes with the second miss in it.
+
+use std::ops::Range;
 
 use dhole_model::{Elements, NodeId, Version};
 
 use super::Arrays;
 use crate::Wanted;
-use crate::array_event::ReadAhead;
+use crate::read_ahead::ReadAhead;
 
 /// Blocks in which more parts differ from their neighbours are not read ahead: looking through them
 /// takes too long.
 const MOST_PARTS: usize = 64;
-
-/// Of a block that is larger than the smallest one, this part has come before.
-const SHARE: u64 = 4;
 
 impl Arrays {
     /// Adds what lies around missed elements to the round that fetches them, if that is worth it.
@@ -43,7 +35,7 @@ impl Arrays {
             return;
         };
         let before = fetching.fetches.wanted();
-        let (block, missed) = (block.range(), missed.range());
+        let missed = missed.range();
         for around in [block.start..missed.start, missed.end..block.end] {
             for (region, state) in table.states(Elements::new(array, around)) {
                 let need = state.known(creator);
@@ -67,28 +59,20 @@ impl super::ArrayTable {
         missed: Elements,
         (of, zero_ok): (NodeId, bool),
         ahead: &ReadAhead,
-    ) -> Option<Elements> {
-        let (mut found, mut parts, mut size) = (None, 0, ahead.block);
-        while size <= ahead.most {
-            let first = missed.first / size * size;
-            let block = Elements::new(missed.array, first..(first + size).min(ahead.len));
+    ) -> Option<Range<u64>> {
+        let mut parts = 0;
+        ahead.densest(missed.range(), |block| {
             let mut came = 0;
-            for (part, state) in self.states(block) {
+            for (part, state) in self.states(Elements::new(missed.array, block)) {
                 parts += 1;
                 if parts > MOST_PARTS {
-                    return found;
+                    return None;
                 }
                 let came_from = |it: Version| it.node == of && !(zero_ok && it.lamport == 0);
                 let is_from = state.is_valid() && state.held().is_some_and(came_from);
                 came += if is_from { part.count } else { 0 };
             }
-            let is_within = missed.range().end <= block.range().end;
-            let enough = if size == ahead.block { 1 } else { size / SHARE };
-            if is_within && came >= enough {
-                found = Some(block);
-            }
-            size *= 2;
-        }
-        found
+            Some(came)
+        })
     }
 }

@@ -18,6 +18,7 @@ mod optimisations;
 mod propagate;
 mod races;
 mod reachable;
+mod read_ahead;
 mod refused;
 mod timeline;
 mod timing;

@@ -93,8 +93,12 @@ fn what_is_written_step_after_step_faults_once_for_ever_more_objects() {
     assert_eq!(learnt.write_faults, faults);
     assert_eq!(learnt.writable_beside, each.write_faults - faults);
     assert_eq!(learnt.unwritten, 0);
-    assert_eq!(learnt.messages, each.messages);
-    assert_eq!(learnt.invalidations, each.invalidations);
+    // Bodies come ahead of those that are missed.
+    let but_fetches = |it: &Counters| it.messages - 2 * it.fetch_rounds;
+    assert_eq!(but_fetches(&learnt), but_fetches(&each));
+    assert!(learnt.misses < each.misses / 2);
+    assert!(learnt.ahead_read > learnt.came_ahead / 4 * 3);
+    assert!(learnt.invalidations >= each.invalidations);
     assert_eq!(learnt.write_notice_bytes, each.write_notice_bytes);
 }
 
