@@ -37,7 +37,7 @@ pub struct UpdateBatch {
 
 /// Asks the owner of elements to combine them with updates.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
-pub struct Combine {
+pub struct CombineRequest {
     /// The sender's number of it; the answer repeats it.
     pub number: u32,
     /// What the sender has seen.
@@ -46,7 +46,7 @@ pub struct Combine {
     pub batches: Vec<UpdateBatch>,
 }
 
-impl Combine {
+impl CombineRequest {
     /// How many updates.
     fn updates(&self) -> usize {
         self.batches.iter().map(|batch| batch.updates.len()).sum()
@@ -62,7 +62,7 @@ pub(crate) struct Combining {
     /// What owners sent back, for later writers.
     left: Vec<UpdateBatch>,
     /// Messages that wait until the worker synchronises, at most one from each node.
-    kept: Vec<(NodeId, Combine)>,
+    kept: Vec<(NodeId, CombineRequest)>,
 }
 
 impl Combining {
@@ -107,7 +107,7 @@ impl Combining {
     }
 
     /// Keeps a message until the worker synchronises.
-    pub fn keep(&mut self, from: NodeId, combine: Combine) -> Result<(), ProtocolError> {
+    pub fn keep(&mut self, from: NodeId, combine: CombineRequest) -> Result<(), ProtocolError> {
         if self.kept.iter().any(|(other, _)| *other == from) {
             let what = "updates while its first ones wait";
             return Err(ProtocolError::BadMessage { from, what });
@@ -122,7 +122,7 @@ impl Combining {
     }
 
     /// The messages that waited.
-    pub fn take_kept(&mut self) -> Vec<(NodeId, Combine)> {
+    pub fn take_kept(&mut self) -> Vec<(NodeId, CombineRequest)> {
         std::mem::take(&mut self.kept)
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn check_batches(batches: &[UpdateBatch], nodes: usize) -> Result<(),
 }
 
 /// What makes no sense in a request.
-pub(crate) fn check_combine(combine: &Combine, nodes: usize) -> Result<(), &'static str> {
+pub(crate) fn check_combine(combine: &CombineRequest, nodes: usize) -> Result<(), &'static str> {
     if combine.time.nodes() != nodes {
         return Err("a vector time of a cluster of another size");
     }

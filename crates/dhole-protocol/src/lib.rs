@@ -85,7 +85,7 @@ pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch, Tree, Way};
-pub use combining::{Combine, MOST_UPDATES, UpdateBatch};
+pub use combining::{CombineRequest, MOST_UPDATES, UpdateBatch};
 pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
 pub use effects::Effects;
 pub use error::{Freed, ProtocolError};

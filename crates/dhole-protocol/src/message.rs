@@ -8,7 +8,7 @@ use dhole_model::{
 use dhole_sync::Conditions;
 use smallvec::SmallVec;
 
-use crate::combining::{Combine, UpdateBatch, check_batches, check_combine};
+use crate::combining::{CombineRequest, UpdateBatch, check_batches, check_combine};
 use crate::frame::Frame;
 use crate::handed_out::HandedOut;
 use crate::objects::ObjectsMessage;
@@ -491,7 +491,7 @@ pub enum Message {
     },
     /// Asks the last writer of elements of arrays to combine them with updates.
     #[message(kind = MessageKind::Flush, check = check_combine(it, nodes))]
-    Combine(Box<Combine>),
+    Combine(Box<CombineRequest>),
     /// Answers a [`Combine`](Message::Combine).
     #[message(
         kind = MessageKind::FlushAck, notify = Notify::Lazy,

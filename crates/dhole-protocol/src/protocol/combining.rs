@@ -3,7 +3,7 @@
 use dhole_model::{Coherence, NodeId, Oid};
 
 use super::Protocol;
-use crate::combining::{Combine, UpdateBatch};
+use crate::combining::{CombineRequest, UpdateBatch};
 use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
 use crate::{Message, WriteNotices};
@@ -56,7 +56,7 @@ impl Protocol {
                 continue;
             }
             let updates = batches.iter().map(|batch| batch.updates.len()).sum();
-            let message = Message::Combine(Box::new(Combine {
+            let message = Message::Combine(Box::new(CombineRequest {
                 number: self.combining.asks(owner, updates),
                 time: self.coherence.intervals.time().clone(),
                 batches,
@@ -73,7 +73,7 @@ impl Protocol {
     pub(super) fn updates_came(
         &mut self,
         from: NodeId,
-        combine: Combine,
+        combine: CombineRequest,
     ) -> Result<(), ProtocolError> {
         self.coherence.check_combined(&combine.batches)?;
         self.combining.keep(from, combine)
@@ -97,8 +97,8 @@ impl Protocol {
     }
 
     /// Combines updates of another node, and answers. Between two intervals of the worker.
-    fn take(&mut self, from: NodeId, combine: Combine, out: &mut Commands) {
-        let Combine {
+    fn take(&mut self, from: NodeId, combine: CombineRequest, out: &mut Commands) {
+        let CombineRequest {
             number,
             time,
             batches,

@@ -8,8 +8,8 @@ use dhole_model::{CallSite, Coherence, Elements, MAX_NODES, NodeId, Oid, VectorT
 use dhole_protocol::memory::sync::{ThreadId, ThreadMessage, ThreadSync};
 use dhole_protocol::memory::{MemoryKind, MemoryMessage, MemoryOperation, Millipage, Minipage};
 use dhole_protocol::{
-    AbortReason, Attached, BarrierId, Combine, DecodeError, Fetch, Flush, Flushed, FlushedAt,
-    Follow, FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind,
+    AbortReason, Attached, BarrierId, CombineRequest, DecodeError, Fetch, Flush, Flushed,
+    FlushedAt, Follow, FollowedReferences, Frame, HandedOut, Interval, Message, Pushed, RegionKind,
     RegionMessage, Sent, UpdateBatch, Waiter, WaitingFor, Wanted, WriteNotices, WrittenPages,
 };
 use dhole_wire::{Wire as _, WireError};
@@ -263,7 +263,7 @@ pub fn messages() -> Vec<Message> {
         site: site(4),
         updates: vec![(2, u64::MAX), (3, 1)],
     };
-    all.push(Message::Combine(Box::new(Combine {
+    all.push(Message::Combine(Box::new(CombineRequest {
         number: 5,
         time: VectorTime::zero(3),
         batches: vec![batch.clone(); 2],
