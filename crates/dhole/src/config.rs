@@ -158,7 +158,7 @@ impl Config {
     /// ```
     /// let file = std::env::temp_dir().join("dhole-timeline.json");
     /// dhole::Config::nodes(2).trace(&file).run(|w| Ok(w.barrier()?))?;
-    /// # assert!(std::fs::read_to_string(&file).unwrap().contains("\"barrier config.rs"));
+    /// # assert!(std::fs::read_to_string(&file).unwrap().contains("\"cat\":\"barrier\""));
     /// # std::fs::remove_file(&file).unwrap();
     /// # Ok::<(), dhole::RunError>(())
     /// ```
