@@ -25,6 +25,8 @@ fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
 fn warm_misses([read_aggregation, one_sided]: [bool; 2], cold: u32, misses: u64, beside: u64) {
     let optimisations = Optimisations {
         read_aggregation,
+        // A miss that reads others ahead makes lists of them.
+        learn: false,
         ..Optimisations::default()
     };
     let rounds = cold + 5;
