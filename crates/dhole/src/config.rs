@@ -152,7 +152,7 @@ impl Config {
     /// In a simulation they are virtual.
     ///
     /// At most 32,768 waits of a node are kept: of more, the shortest are left out, and the end of
-    /// the node's track says how many. A run that fails writes none. The second run of a process
+    /// the node's track says how many. A failed run leaves it empty. The second run of a process
     /// writes `name.2.json` beside `name.json`, and so on.
     ///
     /// ```
