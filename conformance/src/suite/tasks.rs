@@ -287,7 +287,7 @@ pub fn elements_are_changed_and_combined_by_parts(on_: &dyn Platform) {
     }
 }
 
-/// What waits for all nodes is refused in a task, with the lines of both.
+/// A task that waits for all nodes is refused, with the lines of both.
 pub fn a_task_that_waits_for_all_nodes_is_an_error(on_: &dyn Platform) {
     type Meets = fn(&mut Worker<'_>) -> dhole::Result<()>;
     let all: [(&str, Meets); 5] = [

@@ -1,11 +1,11 @@
 //! Read-ahead: around what is missed, as much comes with it as came from there before.
 //!
 //! A program that accesses few units here and there, elements of an array or objects, misses each
-//! by itself. What is valid here tells how dense these accesses are. Around a miss the largest
+//! by itself. Valid copies tell how dense these accesses are. Around a miss the largest
 //! block is read ahead of which a quarter came from the same node, accessed or read ahead. So a
 //! walk along an array, or along objects in the order in which they were allocated, brings four
 //! times as much with each miss, and accesses at random bring whole blocks once there were some in
-//! each. What this node wrote itself does not count: it says nothing of what it reads.
+//! each. Units that this node wrote itself do not count: they say nothing of its reads.
 
 use std::ops::Range;
 
