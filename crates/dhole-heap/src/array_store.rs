@@ -217,11 +217,12 @@ impl Heap {
     /// The caller is the worker's own thread, in a call.
     pub(crate) unsafe fn publish_elements(&mut self) {
         let mut pending = std::mem::take(&mut self.pending_elements);
-        for elements in pending.drain(..) {
+        for elements in pending.iter() {
             // SAFETY: the caller is the worker's own thread. `elements_appear` noted them, by whose
             // contract the values are valid.
             unsafe { self.set_readable(elements, true) };
         }
+        pending.clear();
         self.pending_elements = pending;
     }
 
@@ -305,15 +306,6 @@ impl Heap {
         self.handle(view, self.place_of(block))
     }
 
-    fn is_pending(&self, elements: Elements) -> bool {
-        let range = elements.range();
-        let meets = |other: &Elements| {
-            let theirs = other.range();
-            other.array == elements.array && theirs.start < range.end && range.start < theirs.end
-        };
-        self.pending_elements.iter().any(meets)
-    }
-
     /// Tests that elements are absent, so that nobody can be using their bytes.
     fn may_install_elements(&mut self, elements: Elements) -> Refusable<()> {
         let presence = self.presence();
@@ -329,7 +321,7 @@ impl Heap {
                 self.extents.write.meets(elements),
             ]
         };
-        match (written, valid || self.is_pending(elements)) {
+        match (written, valid || self.pending_elements.meets(elements)) {
             (true, _) => Err(ElementsRefusal::Writable),
             (_, true) => Err(ElementsRefusal::Present),
             _ => Ok(()),
@@ -674,13 +666,7 @@ impl HeapMut<'_> {
     /// As [`has_elements`](HeapMut::has_elements), also of what came in this call and can be read
     /// when it returns.
     pub fn gets_elements(&self, elements: Elements) -> bool {
-        let (range, pending) = (elements.range(), &self.heap.pending_elements);
-        let has_all = |other: &Elements| {
-            let theirs = other.range();
-            let is_within = theirs.start <= range.start && range.end <= theirs.end;
-            other.array == elements.array && is_within
-        };
-        self.has_elements(elements) || pending.iter().any(has_all)
+        self.has_elements(elements) || self.heap.pending_elements.has(elements)
     }
 
     /// Those of these elements that may be written here, range by range.

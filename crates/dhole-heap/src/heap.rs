@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 use dhole_space::{PageStore, ReadRoom, View, Views, touch};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,6 +25,7 @@ use crate::noted::{NotedReads, NotedWrites};
 use crate::nursery::Nursery;
 use crate::pages::Pages;
 use crate::parts::IdParts;
+use crate::pending_elements::PendingElements;
 use crate::pre_image::PreImages;
 use crate::published::Published;
 use crate::residency::Residency;
@@ -79,7 +80,7 @@ pub(crate) struct Heap {
     pub(crate) array_bytes: u64,
     pub(crate) extents: Arc<BothExtents>,
     /// Elements installed in a shared call, and not yet known to the worker.
-    pub(crate) pending_elements: Vec<Elements>,
+    pub(crate) pending_elements: PendingElements,
     /// What neighbours read here without a message, where they can.
     pub(crate) published: Option<Published>,
     /// Pages of memory with gates that were used.
@@ -164,7 +165,7 @@ impl Heap {
             retained_elements: RetainedElements::default(),
             array_bytes: 0,
             extents: Arc::default(),
-            pending_elements: Vec::new(),
+            pending_elements: PendingElements::default(),
             published: cluster.publishes_in(node),
             gate_pages: FxHashSet::default(),
             room: ReadRoom::default(),

@@ -114,6 +114,7 @@ mod paged;
 mod paged_arrays;
 mod pages;
 mod parts;
+mod pending_elements;
 mod plain;
 mod pre_image;
 mod presence;

@@ -35,12 +35,14 @@ fn split(pieces: &mut BTreeMap<u64, Piece>, place: u64) {
     pieces.insert(place, rest);
 }
 
-/// Takes what is kept of a range out, in order.
-fn take(pieces: &mut BTreeMap<u64, Piece>, range: Range<u64>) -> BTreeMap<u64, Piece> {
+/// Takes what is kept of a range out, in order. It costs nothing for the pieces beside the range.
+fn take(pieces: &mut BTreeMap<u64, Piece>, range: Range<u64>) -> Vec<Piece> {
     split(pieces, range.start);
     split(pieces, range.end);
-    let mut taken = pieces.split_off(&range.start);
-    pieces.append(&mut taken.split_off(&range.end));
+    let mut taken = Vec::new();
+    while let Some((&first, _)) = pieces.range(range.clone()).next() {
+        taken.extend(pieces.remove(&first));
+    }
     taken
 }
 
@@ -63,15 +65,15 @@ impl RetainedElements {
 
     /// Takes out what is kept of elements, one piece after the other.
     pub(crate) fn take(&mut self, elements: Elements) -> Vec<u8> {
-        let mut pieces = self.take_pieces(elements).into_values();
+        let mut pieces = self.take_pieces(elements).into_iter();
         let mut bytes = pieces.next().map_or(Vec::new(), |first| first.bytes);
         pieces.for_each(|piece| bytes.extend_from_slice(&piece.bytes));
         bytes
     }
 
-    fn take_pieces(&mut self, elements: Elements) -> BTreeMap<u64, Piece> {
+    fn take_pieces(&mut self, elements: Elements) -> Vec<Piece> {
         let Some(pieces) = self.arrays.get_mut(&elements.array) else {
-            return BTreeMap::new();
+            return Vec::new();
         };
         let taken = take(pieces, elements.range());
         if pieces.is_empty() {
@@ -96,7 +98,8 @@ mod tests {
         let bytes = (0..20).collect();
         pieces.insert(10, Piece { count: 10, bytes });
         let taken = take(&mut pieces, 13..15);
-        assert_eq!(taken[&13].bytes, [6, 7, 8, 9]);
+        let taken: Vec<_> = taken.into_iter().map(|piece| piece.bytes).collect();
+        assert_eq!(taken, [[6, 7, 8, 9]]);
         let left = pieces.iter().map(|(at, p)| (*at, p.count, p.bytes.len()));
         let left: Vec<_> = left.collect();
         assert_eq!(left, [(10, 3, 6), (15, 5, 10)]);

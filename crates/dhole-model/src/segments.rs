@@ -29,6 +29,11 @@ impl<S: Copy + Eq + Default> Segments<S> {
         self.starts.is_empty()
     }
 
+    /// Gives all places the default. Room for a few segments is kept.
+    pub fn clear(&mut self) {
+        self.starts.clear();
+    }
+
     /// The state of a place.
     pub fn at(&self, place: u64) -> S {
         let segment = self.starts.range(..=place).next_back();

@@ -45,9 +45,11 @@ impl<K, V> SortedMap<K, V> {
         self.len == 0
     }
 
-    /// Takes all entries out.
+    /// Takes all entries out. The room of one chunk is kept.
     pub fn clear(&mut self) {
-        *self = SortedMap::new();
+        self.chunks.truncate(1);
+        self.chunks.iter_mut().for_each(Vec::clear);
+        self.len = 0;
     }
 
     /// The entries, in the order of their keys.
