@@ -2,6 +2,8 @@
 //! all asked at once. Others wait here until what they ask for is not being written.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use dhole_model::{NodeId, OidRange};
 
@@ -18,12 +20,15 @@ pub(crate) struct Want<R> {
 }
 
 /// A round of questions. Each question has a number of its own, so each reply counts once.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PendingFetches<W> {
     /// The number of the last question.
     number: u32,
-    /// What has yet to come and from whom, in order of the nodes.
+    /// What has to come and from whom, in order of the nodes from the first question on. None of it
+    /// goes before all has come: a round of many questions would move the rest for each reply.
     awaited: Vec<(NodeId, W)>,
+    /// What of that has yet to come, by node, from the first question on.
+    left: Vec<(NodeId, Range<usize>)>,
     /// The questions that are open, one to a node at most.
     open: Vec<Question>,
 }
@@ -35,11 +40,42 @@ struct Question {
     wants: usize,
 }
 
+/// What has come is no part of a node's state.
+impl<W: PartialEq> PartialEq for PendingFetches<W> {
+    fn eq(&self, other: &PendingFetches<W>) -> bool {
+        (self.number, &self.open) == (other.number, &other.open) && self.rest().eq(other.rest())
+    }
+}
+
+impl<W: Eq> Eq for PendingFetches<W> {}
+
+impl<W: Hash> Hash for PendingFetches<W> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+        self.rest().for_each(|awaited| awaited.hash(state));
+        self.open.hash(state);
+    }
+}
+
+impl<W> PendingFetches<W> {
+    /// What has yet to come, and from whom.
+    fn rest(&self) -> impl Iterator<Item = &(NodeId, W)> {
+        let all = match self.left.is_empty() {
+            true => &self.awaited[..],
+            false => &[],
+        };
+        let left = self.left.iter();
+        let left = left.flat_map(|(_, rest)| &self.awaited[rest.clone()]);
+        all.iter().chain(left)
+    }
+}
+
 impl<W> Default for PendingFetches<W> {
     fn default() -> Self {
         PendingFetches {
             number: 0,
             awaited: Vec::new(),
+            left: Vec::new(),
             open: Vec::new(),
         }
     }
@@ -54,37 +90,51 @@ impl<W: Ord + Copy> PendingFetches<W> {
     /// A new round; replies to an earlier one are nobody's from now on.
     pub fn begin(&mut self) {
         self.awaited.clear();
+        self.left.clear();
         self.open.clear();
     }
 
     /// Adds to a round before it is [asked](PendingFetches::ask).
     #[inline]
     pub fn add(&mut self, from: NodeId, want: W) {
+        debug_assert!(self.left.is_empty(), "the round has begun");
         self.awaited.push((from, want));
     }
 
     /// Asks each node for what it has, unless it has yet to answer; `send` takes the node, the
     /// question's number, and what is wanted in ascending order.
     pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
+        if self.left.is_empty() {
+            self.group();
+        }
+        for (to, left) in &self.left {
+            if self.open.iter().any(|question| question.to == *to) {
+                continue;
+            }
+            let asked = &self.awaited[left.clone()];
+            let asked = &asked[..asked.len().min(MOST_WANTED)];
+            self.number = self.number.wrapping_add(1);
+            self.open.push(Question {
+                to: *to,
+                number: self.number,
+                wants: asked.len(),
+            });
+            send(*to, self.number, asked);
+        }
+    }
+
+    /// The round is complete: finds what each node is to be asked for.
+    fn group(&mut self) {
         if self.awaited.len() > 1 {
             self.awaited.sort_unstable();
             self.awaited.dedup();
         }
-        let mut rest = &self.awaited[..];
-        while let Some(&(to, _)) = rest.first() {
-            let (of_node, behind) = rest.split_at(rest.partition_point(|(node, _)| *node == to));
-            rest = behind;
-            if self.open.iter().any(|question| question.to == to) {
-                continue;
-            }
-            let asked = &of_node[..of_node.len().min(MOST_WANTED)];
-            self.number = self.number.wrapping_add(1);
-            self.open.push(Question {
-                to,
-                number: self.number,
-                wants: asked.len(),
-            });
-            send(to, self.number, asked);
+        let mut first = 0;
+        let of_one = |(a, _): &(NodeId, W), (b, _): &(NodeId, W)| a == b;
+        for of_node in self.awaited.chunk_by(of_one) {
+            let end = first + of_node.len();
+            self.left.push((of_node[0].0, first..end));
+            first = end;
         }
     }
 
@@ -104,7 +154,8 @@ impl<W: Ord + Copy> PendingFetches<W> {
             let what = "a reply to another node's question";
             return Err(ProtocolError::BadMessage { from, what });
         }
-        let first = self.first_of(from);
+        let left = self.left.iter().find(|(node, _)| *node == from);
+        let first = left.map_or(0, |(_, left)| left.start);
         Ok(Some(&self.awaited[first..first + question.wants]))
     }
 
@@ -114,12 +165,17 @@ impl<W: Ord + Copy> PendingFetches<W> {
             return;
         };
         let question = self.open.swap_remove(at);
-        let first = self.first_of(from);
-        self.awaited.drain(first..first + question.wants);
-    }
-
-    fn first_of(&self, node: NodeId) -> usize {
-        self.awaited.partition_point(|(other, _)| *other < node)
+        let Some(at) = self.left.iter().position(|(node, _)| *node == from) else {
+            return;
+        };
+        let left = &mut self.left[at].1;
+        left.start += question.wants;
+        if left.is_empty() {
+            self.left.remove(at);
+        }
+        if self.left.is_empty() {
+            self.awaited.clear();
+        }
     }
 
     /// Whether all has come.
@@ -157,8 +213,8 @@ impl<R: Region> PendingFetches<Want<R>> {
 
     /// Whether some of a region has yet to come.
     pub fn awaits(&self, region: R) -> bool {
-        let mut awaited = self.awaited.iter();
-        awaited.any(|(_, want)| want.wanted.region.meets(region))
+        let mut rest = self.rest();
+        rest.any(|(_, want)| want.wanted.region.meets(region))
     }
 }
 
