@@ -15,7 +15,7 @@ use dhole_protocol::{
 };
 
 use crate::count::Counting;
-use crate::graphs::Graphs;
+use crate::graphs::{Graphs, Way};
 use crate::install::install;
 use crate::node::State;
 use crate::payload_check::check_payload;
@@ -146,7 +146,12 @@ impl Effects for Direct<'_, '_, '_> {
                 .push(Command::Objects(RegionCommand::Install(sent)));
         }
         match install(sent, self.counting, self.graphs, self.step) {
-            Ok(()) => came_ahead(sent.region, self.graphs, self.counting, self.step.heap),
+            Ok(()) => came_ahead(
+                (sent.region, Way::Message),
+                self.graphs,
+                self.counting,
+                self.step.heap,
+            ),
             Err(cause) => self.failed = Some(cause),
         }
     }

@@ -15,8 +15,8 @@ use dhole_model::{CallSite, Oid, OidRange, WaitCost};
 use dhole_protocol::{Follow, MOST_ALONG};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) use self::habits::Pays;
 use self::habits::{Came, Habits, Via};
+pub(crate) use self::habits::{Pays, Way};
 use crate::waits::{Awaited, Key, Waits};
 
 /// Lines whose habits are learned.
@@ -158,6 +158,22 @@ impl Graphs {
         self.judge(oid, false);
     }
 
+    /// Objects were freed, some of which may have come unasked and not been read.
+    pub fn freed(&mut self, range: OidRange) {
+        if range.count as usize <= self.unread.len() {
+            range.iter().for_each(|oid| self.invalidated(oid));
+            return;
+        }
+        let gone = self
+            .unread
+            .keys()
+            .copied()
+            .filter(|oid| range.contains(*oid));
+        for oid in gone.collect::<Vec<_>>() {
+            self.invalidated(oid);
+        }
+    }
+
     fn judge(&mut self, oid: Oid, read: bool) -> Option<Came> {
         let came = self.unread.remove(&oid)?;
         let line = self.line(came.line());
@@ -166,7 +182,8 @@ impl Graphs {
                 line.habits.came((via.ty, via.slot), read);
                 line.cost.along_read += u64::from(read);
             }
-            Came::Ahead(_) => line.habits.came_ahead(read),
+            Came::Ahead(_) if read => line.habits.reads_what_came_ahead(),
+            Came::Ahead(_) => {}
         }
         Some(came)
     }
@@ -269,7 +286,7 @@ impl Graphs {
     }
 
     /// How well it pays to read ahead of a miss that is about to be, at its line. `None` where what
-    /// came ahead was not read: then nothing is read ahead for a while.
+    /// came ahead was not read: then nothing is read ahead for some misses.
     pub fn reads_ahead_at(&mut self, miss: &Miss) -> Option<Pays> {
         let line = self.line_of(miss)?;
         self.line(line).habits.reads_ahead()
@@ -286,12 +303,13 @@ impl Graphs {
         self.ahead = None;
     }
 
-    /// An object has come and was installed: whether it came ahead, so that its first read is to be
-    /// noted.
+    /// An object has come this way and was installed: whether it came ahead, so that its first read
+    /// is to be noted.
     #[inline]
-    pub fn came_ahead(&mut self, oid: Oid) -> bool {
+    pub fn came_ahead(&mut self, oid: Oid, way: Way) -> bool {
         match self.ahead {
             Some((line, missed, range)) if oid != missed && range.contains(oid) => {
+                self.line(line).habits.comes_ahead(way);
                 self.expects_read(oid, Came::Ahead(line));
                 true
             }

@@ -5,6 +5,7 @@ use dhole_model::{CallSite, Oid, VectorTime};
 use dhole_net::Payload;
 use dhole_protocol::{Changed, Commands, Made, Message, ProtocolError, RegionCommand, Reply, Sent};
 
+use crate::graphs::Way;
 use crate::install::{install, take};
 use crate::node::State;
 use crate::notice_check::not_awaited;
@@ -55,7 +56,8 @@ impl State {
             }
             RegionCommand::Install(sent) => {
                 install(sent, counting, &mut self.graphs, step)?;
-                came_ahead(sent.region, &mut self.graphs, counting, step.heap);
+                let came = (sent.region, Way::Message);
+                came_ahead(came, &mut self.graphs, counting, step.heap);
             }
             RegionCommand::Skip(sent) => {
                 let object = take(sent, step)?;
@@ -109,10 +111,16 @@ impl State {
                 made.map_err(|refused| not_stored(oid, &refused))?;
                 self.publish(oid, step.heap);
             }
-            RegionCommand::Free(range) => must(
-                step.heap.free(range),
-                "who frees or hears of it is in a call with `&mut w`",
-            ),
+            RegionCommand::Free(range) => {
+                if self.graphs.expects_reads() {
+                    self.note_reads(step.heap);
+                    self.graphs.freed(range);
+                }
+                must(
+                    step.heap.free(range),
+                    "a node that frees, or hears of it, is in a call with `&mut w`",
+                );
+            }
             RegionCommand::MergeNext {
                 region,
                 bytes,

@@ -3,8 +3,8 @@
 //! before.
 //!
 //! Each object that comes ahead is marked until it is read, so each line of the program learns
-//! whether that pays ([`Graphs`](crate::graphs::Graphs)): where it does not, nothing is read ahead
-//! for a while; where nearly all is read, less has to have come before.
+//! whether that pays ([`Graphs`](crate::graphs::Graphs)): where it does not, only as much is read
+//! ahead as costs little beside its misses; where nearly all is read, less has to have come before.
 
 use dhole_heap::{HeapMut, Miss, MonitorCall, PublishedObject};
 use dhole_model::{Oid, OidRange};
@@ -12,7 +12,7 @@ use dhole_protocol::{ProtocolError, ReadAhead, Unread, Wanted};
 use smallvec::SmallVec;
 
 use crate::count::Counting;
-use crate::graphs::{Graphs, Pays};
+use crate::graphs::{Graphs, Pays, Way};
 use crate::node::State;
 use crate::step::Step;
 use crate::waits::Awaited;
@@ -147,7 +147,8 @@ impl State {
         };
         let bytes = self.take_there(&object, false, step)?;
         if bytes.is_some() {
-            came_ahead(oid, &mut self.graphs, &mut self.counting, step.heap);
+            let counting = &mut self.counting;
+            came_ahead((oid, Way::Seen), &mut self.graphs, counting, step.heap);
         }
         Ok(bytes)
     }
@@ -155,12 +156,12 @@ impl State {
 
 /// An object has come and was installed: it is marked until it is read, if it came ahead.
 pub(crate) fn came_ahead(
-    oid: Oid,
+    (oid, way): (Oid, Way),
     graphs: &mut Graphs,
     counting: &mut Counting,
     heap: &mut HeapMut<'_>,
 ) {
-    if graphs.came_ahead(oid) {
+    if graphs.came_ahead(oid, way) {
         counting.all.came_ahead += 1;
         heap.expect_read(oid);
     }

@@ -19,10 +19,20 @@ const FIRST: u16 = 64;
 /// As many come along at least, where any do.
 const LEAST: u16 = 4;
 
-/// Where what came ahead was not read often enough, so many misses near objects that are here pass
-/// before anything is read ahead again; each time four times as many, up to the other number.
-const LEAST_PAUSE: u16 = 64;
-const MOST_PAUSE: u16 = 1 << 14;
+/// What a line gains by an object that was read ahead and then read.
+const GAIN: i32 = 64;
+
+/// What an object costs that a message brings ahead: a quarter of them is read, or it does not pay.
+const BY_MESSAGE: i32 = GAIN / 4;
+
+/// What an object costs that is read ahead in the memory of its last writer, where one that is
+/// missed costs little more: three quarters of them are read, or it does not pay.
+const SEEN: i32 = GAIN / 4 * 3;
+
+/// What a line has at first, and at most: this many objects may come ahead of its misses without
+/// any of them being read, once, and when it ceases to read them.
+const FIRST_CREDIT: i32 = 256 * SEEN;
+const MOST_CREDIT: i32 = 1024 * SEEN;
 
 /// By which references an object came along, or may be missed: those in a slot of a type, from
 /// objects that came for a miss at a line.
@@ -55,11 +65,20 @@ impl Came {
 /// How much of what comes ahead is read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Pays {
-    /// A quarter at least, or that is not known yet.
+    /// Enough, or that is not known yet.
     #[default]
     Enough,
-    /// Three quarters.
+    /// Nearly all.
     Well,
+}
+
+/// How an object comes ahead of a miss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// A message brings it.
+    Message,
+    /// It is read in the memory of its last writer.
+    Seen,
 }
 
 /// Objects that came along.
@@ -127,15 +146,13 @@ pub(super) struct Habits {
     ahead: Ahead,
 }
 
-/// Whether objects are read ahead.
-#[derive(Clone, Copy, Default, Debug)]
+/// Whether objects are read ahead: as long as there is credit.
+///
+/// An object costs when it comes, and gains when it is read. That it is never read is known at its
+/// invalidation, when thousands of others may have come; so nothing waits for that.
+#[derive(Clone, Copy, Debug)]
 struct Ahead {
-    came: Tally,
-    pays: Pays,
-    /// So many misses pass before anything is read ahead again.
-    pauses: u16,
-    /// How many the last time.
-    paused: u16,
+    credit: i32,
 }
 
 impl Default for Habits {
@@ -145,43 +162,38 @@ impl Default for Habits {
             most: FIRST,
             came: Tally::default(),
             follow: Follow::default(),
-            ahead: Ahead::default(),
+            ahead: Ahead {
+                credit: FIRST_CREDIT,
+            },
         }
     }
 }
 
 impl Habits {
-    /// How well it pays to read ahead of a miss around which objects could be; `None` during a
-    /// pause.
+    /// How well it pays to read ahead of a miss around which objects could be. `None` where too
+    /// little of it was read: then each miss earns a little, until it is tried again.
     pub fn reads_ahead(&mut self) -> Option<Pays> {
-        let ahead = &mut self.ahead;
-        ahead.pauses = ahead.pauses.saturating_sub(1);
-        (ahead.pauses == 0).then_some(ahead.pays)
+        match self.ahead.credit {
+            ..=0 => {
+                self.ahead.credit += 1;
+                None
+            }
+            1..=FIRST_CREDIT => Some(Pays::Enough),
+            _ => Some(Pays::Well),
+        }
     }
 
-    /// An object that came ahead was read, or was not as long as it was valid.
-    pub fn came_ahead(&mut self, read: bool) {
-        let ahead = &mut self.ahead;
-        if ahead.pauses > 0 {
-            // It came before the pause, which is long enough.
-            return;
-        }
-        ahead.came.count(read);
-        let Some(tally) = ahead.came.judged() else {
-            return;
+    /// An object comes ahead.
+    pub fn comes_ahead(&mut self, way: Way) {
+        self.ahead.credit -= match way {
+            Way::Message => BY_MESSAGE,
+            Way::Seen => SEEN,
         };
-        ahead.pays = match tally.read >= 3 * tally.unread {
-            true => Pays::Well,
-            false => Pays::Enough,
-        };
-        ahead.paused = match tally.pays() {
-            true => 0,
-            false => ahead
-                .paused
-                .saturating_mul(4)
-                .clamp(LEAST_PAUSE, MOST_PAUSE),
-        };
-        ahead.pauses = ahead.paused;
+    }
+
+    /// An object that came ahead is read.
+    pub fn reads_what_came_ahead(&mut self) {
+        self.ahead.credit = (self.ahead.credit + GAIN).min(MOST_CREDIT);
     }
 
     /// What should come along with an object that is missed here.

@@ -66,24 +66,39 @@ fn no_more_types_and_slots_are_learned_than_a_message_names() {
     assert!(habits.place(0, FollowedReferences::SLOTS - 1).is_some());
 }
 
+/// So many objects come ahead of a thousand misses, one of every so many of which is read.
+fn comes(habits: &mut Habits, (way, one_in): (Way, usize)) -> usize {
+    let mut came = 0;
+    for _ in 0..1000 {
+        if habits.reads_ahead().is_some() {
+            for _ in 0..16 {
+                habits.comes_ahead(way);
+                came += 1;
+                if came % one_in == 0 {
+                    habits.reads_what_came_ahead();
+                }
+            }
+        }
+    }
+    came
+}
+
 #[test]
-fn what_comes_ahead_and_is_not_read_is_left_out_for_a_while_that_grows() {
-    let mut habits = Habits::default();
-    assert_eq!(habits.reads_ahead(), Some(Pays::Enough));
-    let mut comes = |one_in: u8| {
-        (0..JUDGED).for_each(|i| habits.came_ahead(i % one_in == 0));
-        let pays = (1..).find_map(|misses| Some((misses, habits.reads_ahead()?)));
-        let (misses, pays) = pays.expect("a pause ends");
-        (misses, pays == Pays::Well)
-    };
-    let read = [1, 2, 4].map(&mut comes);
-    assert_eq!(
-        read,
-        [(1, true), (1, false), (1, false)],
-        "a quarter is enough"
-    );
-    let unread = [8; 3].map(&mut comes);
-    assert_eq!(unread, [(64, false), (256, false), (1024, false)]);
-    assert_eq!([4, 8].map(&mut comes), [(1, false), (64, false)]);
-    assert_eq!([8; 6].map(&mut comes)[5].0, usize::from(MOST_PAUSE));
+fn as_much_comes_ahead_in_vain_as_costs_little_beside_the_misses() {
+    for (way, enough, in_vain) in [(Way::Message, 3, 5), (Way::Seen, 1, 2)] {
+        let mut habits = Habits::default();
+        assert_eq!(habits.reads_ahead(), Some(Pays::Enough));
+        assert_eq!(comes(&mut habits, (way, enough)), 16_000, "{way:?}");
+        assert_eq!(habits.reads_ahead(), Some(Pays::Well));
+        // The credit that was left, and what each miss earns.
+        comes(&mut habits, (way, usize::MAX));
+        let few = comes(&mut habits, (way, usize::MAX));
+        assert!((1..=1000 / 16 + 16).contains(&few), "{way:?}: {few}");
+        assert_eq!(habits.reads_ahead(), None);
+        // A program that reads again what comes is noticed.
+        let again = (0..8).map(|_| comes(&mut habits, (way, enough)));
+        assert_eq!(again.last(), Some(16_000), "{way:?}");
+        let all: usize = (0..20).map(|_| comes(&mut habits, (way, in_vain))).sum();
+        assert!(all < 20 * 16_000, "{way:?}: {all}");
+    }
 }
