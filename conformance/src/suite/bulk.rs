@@ -154,7 +154,7 @@ pub fn bad_indices_are_errors_that_say_which(on: &dyn Platform) {
         says(&words(array.try_gather(w, &indices).unwrap_err()));
         says(&words(array.scatter(w, &indices, &[7; 10]).unwrap_err()));
         let lengths = words(array.scatter(w, &[3999, 3998], &[7]).unwrap_err());
-        assert!(lengths.contains("2 indices and 1 values"), "{lengths}");
+        assert!(lengths.contains("2 indices and 1 value:"), "{lengths}");
         assert_eq!(array.gather(w, &[3999, 3998]), [0, 0]);
         assert!(Array::<u32>::empty().gather(w, &[]).is_empty());
         Ok(array.scatter(w, &[], &[])?)

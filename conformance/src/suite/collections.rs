@@ -67,7 +67,7 @@ pub fn neighbours_of_many_vertices_come_in_two_rounds(on: &dyn Platform) {
         w.barrier()?;
         let me = w.node();
         let before = w.counters();
-        let others: Vec<u32> = (0..100).filter(|it| graph.owner(*it) != me).collect();
+        let others: Vec<u32> = (0..100).filter(|it| graph.owner(*it) != Some(me)).collect();
         graph.fetch(w, &others)?;
         let fetched = w.counters();
         if !keeps_pages(on) && !has_member(on) {
@@ -269,7 +269,10 @@ pub fn containers_that_cannot_be_are_errors_that_say_why(on: &dyn Platform) {
         DistGraph::from_edges(w, 5, [(1, 5)]).map(drop)?;
         Ok(())
     });
-    assert_says(&error, &["vertex 5 of a graph on node", THIS_FILE]);
+    assert_says(
+        &error,
+        &["leads from 1 to 5; the vertices are 0 to 4", THIS_FILE],
+    );
     let error = fail(on, 3, |w| {
         DistGraph::from_edges(w, 5 + w.node().index() as u32, []).map(drop)?;
         Ok(())

@@ -1,19 +1,17 @@
 //! Why indices do not name elements of an array.
 
-use dhole_model::CallSite;
+use dhole_model::{CallSite, Counted, Grouped};
 use thiserror::Error;
-
-use crate::grouped::Grouped;
 
 /// Indices that an array does not have, or for which there are not as many values.
 #[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadIndices {
     /// The array has no such element.
     #[error(
-        "indices of an array at {site}: index {position} of {} is {}; the array has {} elements",
+        "indices of an array at {site}: index {position} of {} is {}; the array has {}",
         Grouped(*indices),
         Grouped(*index),
-        Grouped(*len)
+        Counted(*len, "element", "elements")
     )]
     NoElement {
         /// Which of the indices, counted from 0.
@@ -29,9 +27,9 @@ pub enum BadIndices {
     },
     /// There are more indices than values, or fewer.
     #[error(
-        "indices of an array at {site}: {} indices and {} values",
-        Grouped(*indices),
-        Grouped(*values)
+        "indices of an array at {site}: {} and {}: give a value for each index",
+        Counted(*indices, "index", "indices"),
+        Counted(*values, "value", "values")
     )]
     Lengths {
         /// How many indices.

@@ -93,7 +93,6 @@ mod free;
 mod gates;
 mod geometry;
 mod global;
-mod grouped;
 mod handle;
 mod heap;
 mod in_place;
@@ -157,7 +156,6 @@ pub use dhole_space::{PAGE_BYTES, ReserveError};
 pub use diff::{DiffError, diff_ranges};
 pub use foreign::{Foreign, ForeignKind};
 #[doc(hidden)]
-pub use grouped::Grouped;
 pub use heap::{HeapMut, ObjectRefusal, ObjectRefused};
 pub use layout::{DataRange, Grain, ReferenceForm};
 pub use miss::Miss;

@@ -3,12 +3,11 @@
 use std::ops::RangeBounds;
 use std::panic::Location;
 
-use dhole_model::CallSite;
+use dhole_model::{CallSite, Counted, Grouped};
 use thiserror::Error;
 
 use crate::access::try_write;
 use crate::array::span;
-use crate::grouped::Grouped;
 use crate::reference::places;
 use crate::value::pack;
 use crate::{Access, Miss, Ref, Refs, Share};
@@ -30,8 +29,8 @@ pub enum PutError<E: std::error::Error + 'static> {
         site: CallSite,
     },
     /// There are more objects than values, or fewer.
-    #[error("putting {} objects at {site}: there are {} values",
-        Grouped(*objects), Grouped(*values))]
+    #[error("putting {} at {site}: there are {}: give one for each object",
+        Counted(*objects, "object", "objects"), Counted(*values, "value", "values"))]
     Lengths {
         /// How many objects.
         objects: u64,

@@ -1,6 +1,6 @@
 //! Why collectives fail.
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, Counted, NodeId};
 use dhole_protocol::CollectiveKind;
 use thiserror::Error;
 
@@ -38,7 +38,10 @@ pub enum CollectiveError {
         site: CallSite,
     },
     /// There is no such node to have the values.
-    #[error("scatter on {node} at {site}: there is no {from}: the run has {nodes} nodes")]
+    #[error(
+        "scatter on {node} at {site}: there is no {from}: the run has {}",
+        Counted(*nodes as u64, "node", "nodes")
+    )]
     NoSuchNode {
         /// The node that was to have them.
         from: NodeId,
@@ -50,7 +53,11 @@ pub enum CollectiveError {
         site: CallSite,
     },
     /// A value for each node was wanted.
-    #[error("{kind} on {node} at {site}: {parts} values for {nodes} nodes: pass one for each")]
+    #[error(
+        "{kind} on {node} at {site}: {} for {}: pass one for each",
+        Counted(*parts as u64, "value", "values"),
+        Counted(*nodes as u64, "node", "nodes")
+    )]
     Parts {
         /// The collective.
         kind: CollectiveKind,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
-use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid};
+use dhole_model::{CallSite, Coherence, Counted, Elements, NodeId, Oid};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{ProtocolError, Waiter};
 use thiserror::Error;
@@ -440,7 +440,11 @@ impl std::fmt::Debug for RunError {
         }
         match others.len().saturating_sub(MOST_OTHERS) {
             0 => Ok(()),
-            more => write!(f, "\nand {more} more nodes failed"),
+            more => write!(
+                f,
+                "\nand {} failed",
+                Counted(more as u64, "more node", "more nodes")
+            ),
         }
     }
 }

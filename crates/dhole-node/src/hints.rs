@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use dhole_heap::{Name, Names};
-use dhole_model::NodeId;
+use dhole_model::{Counted, NodeId};
 use dhole_protocol::{Event, ProtocolError};
 
 use crate::access::Accessed;
@@ -22,7 +22,7 @@ impl Worker<'_> {
     ///
     /// ```
     /// # use dhole_node::{Result, Worker};
-    /// # use dhole_model::NodeId;
+    /// # use dhole_model::{Counted, NodeId};
     /// # fn example(w: &mut Worker<'_>) -> Result<()> {
     /// let row = w.once(|w| Ok(w.alloc([0.0_f64; 100])))?;
     /// if w.node() == NodeId(0) {
@@ -60,7 +60,8 @@ impl Worker<'_> {
         };
         let (me, nodes) = (self.node(), self.nodes());
         if let Some(other) = to.iter().find(|it| it.index() >= nodes) {
-            let said = format!("propagating to {other} at {site}: the run has {nodes} nodes");
+            let nodes = Counted(nodes as u64, "node", "nodes");
+            let said = format!("propagating to {other} at {site}: the run has {nodes}");
             return Err(Error::program(said));
         }
         if self.is_paged() {

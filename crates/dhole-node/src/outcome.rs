@@ -126,7 +126,10 @@ fn costs<'a>(of_nodes: impl Iterator<Item = &'a LineCosts>) -> LineCosts {
 fn warnings(ends: &[End], races: &[RaceReport]) -> Vec<String> {
     let found: u64 = ends.iter().map(|end| end.counters.races).sum();
     let more = found.saturating_sub(races.len() as u64);
-    let more = (more > 0).then(|| format!("{more} more races were found"));
+    let more = (more > 0).then(|| match more {
+        1 => "1 more race was found".to_owned(),
+        _ => format!("{more} more races were found"),
+    });
     let races = races.iter().map(RaceReport::to_string).chain(more);
     let mut own: Vec<String> = Vec::new();
     for warning in ends.iter().flat_map(|end| &end.warnings) {

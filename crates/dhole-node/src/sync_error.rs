@@ -130,8 +130,9 @@ pub enum SyncError {
     },
     /// A task, or what a node does with its numbers of a `for_each`, waits for all nodes.
     #[error(
-        "{what} on {node} at {site}, within what the call at {outer} runs: the other nodes run \
-         other tasks, and do not come"
+        "{what} on {node} at {site}, within what the call at {outer} runs: it would wait for the \
+         other nodes, which run other tasks. Return what it needs from the tasks, and call it \
+         after the call at {outer}"
     )]
     InTask {
         /// What waits for all nodes.
@@ -237,6 +238,9 @@ pub(crate) fn cycle_text(cycle: &[Waiter]) -> String {
         _ => format!("{wait} ({times} processes)"),
     };
     let mut waits: Vec<String> = waits.into_iter().map(times).collect();
-    waits.extend((more > 0).then(|| format!("and {more} more wait")));
+    waits.extend((more > 0).then(|| match more {
+        1 => "and 1 more waits".to_owned(),
+        _ => format!("and {more} more wait"),
+    }));
     waits.join(", ")
 }

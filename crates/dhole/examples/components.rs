@@ -23,6 +23,7 @@ fn edges() -> Vec<(u32, u32)> {
 /// The least vertex that can be reached from each own vertex, where arcs lead both ways.
 fn components(w: &mut Worker<'_>, graph: &DistGraph) -> Result<Vec<u32>> {
     let own = graph.own(w.node());
+    let owner = |vertex| graph.owner(vertex).expect("an arc leads to a vertex");
     let mut least: Vec<u32> = own.clone().collect();
     let mut changed: Vec<u32> = own.clone().collect();
     loop {
@@ -34,7 +35,7 @@ fn components(w: &mut Worker<'_>, graph: &DistGraph) -> Result<Vec<u32>> {
             for arc in local.neighbours(vertex) {
                 match own.contains(&arc.to) {
                     true => next.push((arc.to, label)),
-                    false => told[graph.owner(arc.to).index()].push((arc.to, label)),
+                    false => told[owner(arc.to).index()].push((arc.to, label)),
                 }
             }
             for (to, label) in next.drain(..) {

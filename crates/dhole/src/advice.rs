@@ -23,7 +23,7 @@ impl Report {
         let WaitCost { waits, misses, .. } = line.cost;
         let (kind, at) = (kind(line), At(line));
         let came = Beside(&line.cost);
-        let rounds = Counted(waits, "round", "s");
+        let rounds = Counted(waits, "round", "rounds");
         let of_each = of_each(line);
         if is_raw(line) {
             let (what, cure) = raw(line);
@@ -42,22 +42,22 @@ impl Report {
             WaitCause::Object if waits == 0 => format!("{}{at}", Reads(&line.cost, &kind)),
             WaitCause::Object if line.type_name.is_empty() => format!(
                 "{} of pages{at}: allocate in one `alloc_range` what is read together",
-                Counted(waits, "fetch", "es")
+                Counted(waits, "fetch", "fetches")
             ),
             WaitCause::Object if line.cost.to_write > misses / 2 => format!(
                 "{} of `{kind}` to write it{came}{at}: let the node write it that wrote it last, \
                  or give each node an object of its own and add them up at the end",
-                Counted(misses, "fetch", "es"),
+                Counted(misses, "fetch", "fetches"),
             ),
             WaitCause::Object if misses / 2 < waits => format!(
                 "{} one by one of `{kind}`{came}{at}: {}",
-                Counted(misses, "fetch", "es"),
+                Counted(misses, "fetch", "fetches"),
                 self.again(line)
                     .unwrap_or_else(|| self.together(line, &kind))
             ),
             WaitCause::Object => format!(
                 "{} of `{kind}`{came} in {rounds}{at}: {}",
-                Counted(misses, "fetch", "es"),
+                Counted(misses, "fetch", "fetches"),
                 self.again(line).unwrap_or_else(|| self.rounds(line))
             ),
             WaitCause::Elements => format!(
@@ -156,7 +156,7 @@ impl Report {
     fn longer(&self, line: &LineCost) -> String {
         let bytes = line.cost.bytes / line.cost.waits.max(1);
         if line.cost.waits > self.nodes as u64 && bytes < FEW_BYTES {
-            let bytes = Counted(bytes, "byte", "s");
+            let bytes = Counted(bytes, "byte", "bytes");
             let or = match self.one_sided {
                 true => "",
                 false => ", or name them in one `w.prefetch(..)`",
@@ -293,7 +293,7 @@ fn cost_of(line: &LineCost) -> String {
         WaitCause::Object if cost.one_sided_ns > cost.waited_ns => Reads(&cost, &kind).to_string(),
         WaitCause::Object if kind.is_empty() => format!("{waits} for pages"),
         WaitCause::Object => {
-            let objects = Counted(cost.misses, "object", "s");
+            let objects = Counted(cost.misses, "object", "objects");
             format!("{waits} for {objects} of `{kind}` from other nodes")
         }
         WaitCause::Elements => format!("{waits} for elements of an array of `{kind}`"),
@@ -410,7 +410,7 @@ fn of_each(line: &LineCost) -> String {
         waits, waited_ns, ..
     } = line.cost;
     let each = Took(ns(waited_ns / waits.max(1)));
-    format!("{} of {each}", Counted(waits, "wait", "s"))
+    format!("{} of {each}", Counted(waits, "wait", "waits"))
 }
 
 /// One-sided reads of objects of a type.
@@ -419,7 +419,7 @@ struct Reads<'a>(&'a WaitCost, &'a str);
 impl Display for Reads<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reads(cost, kind) = self;
-        let reads = Counted(cost.one_sided_reads, "one-sided read", "s");
+        let reads = Counted(cost.one_sided_reads, "one-sided read", "one-sided reads");
         let each = Took(ns(cost.one_sided_ns / cost.one_sided_reads.max(1)));
         write!(f, "{reads} of `{kind}` of about {each}, without a message")
     }
@@ -444,7 +444,7 @@ impl Display for Beside<'_> {
             write!(
                 f,
                 " (and {} one-sided)",
-                Counted(one_sided_reads, "read", "s")
+                Counted(one_sided_reads, "read", "reads")
             )?;
         }
         Ok(())

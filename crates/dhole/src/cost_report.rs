@@ -140,7 +140,7 @@ impl Display for Lines<'_> {
         if let (Some(domains), Some(managers), Some(consistency)) =
             (report.domains, report.managers, report.consistency)
         {
-            let domains = Counted(domains as u64, "domain", "s");
+            let domains = Counted(domains as u64, "domain", "domains");
             write!(f, "raw memory: {domains}, managers {managers}")?;
             match consistency {
                 MemoryConsistency::Sequential => {}
@@ -149,10 +149,10 @@ impl Display for Lines<'_> {
             writeln!(
                 f,
                 "; {}, {}, {} fetched, {}",
-                Counted(total.raw_read_faults, "read fault", "s"),
-                Counted(total.raw_write_faults, "write fault", "s"),
-                Counted(total.sent(MessageKind::MemoryData), "minipage", "s"),
-                Counted(total.raw_flushes, "flush", "es"),
+                Counted(total.raw_read_faults, "read fault", "read faults"),
+                Counted(total.raw_write_faults, "write fault", "write faults"),
+                Counted(total.sent(MessageKind::MemoryData), "minipage", "minipages"),
+                Counted(total.raw_flushes, "flush", "flushes"),
             )?;
         }
         let costs = CAUSES.map(|cause| (cause, report.costs.total_of(cause.name())));
@@ -188,7 +188,7 @@ impl Display for Lines<'_> {
             .for_each(|cost| rest.add(cost));
         if rest.waits > 0 {
             let took = format!("{:.1?}", ns(rest.spent_ns()));
-            let waits = Counted(rest.waits, "wait", "s");
+            let waits = Counted(rest.waits, "wait", "waits");
             writeln!(f, "{took:>9}  {waits} at other lines")?;
         }
         if !report.costs.left_out.is_empty() {

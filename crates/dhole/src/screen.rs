@@ -172,7 +172,7 @@ fn by_processor(phases: &PhaseTimes) -> u64 {
 impl Display for Screen<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = self.report;
-        let nodes = Counted(report.nodes as u64, "node", "s");
+        let nodes = Counted(report.nodes as u64, "node", "nodes");
         let on = format!("{nodes} ({})", report.where_it_ran());
         let protocol = match report.protocol {
             "lazy" => String::new(),
@@ -254,16 +254,16 @@ impl Report {
     /// `152 messages, 0.2 MB; 291,264 objects read one-sided, 26 MB`.
     fn traffic(&self) -> String {
         let total = self.measured().unwrap_or_else(|| self.total());
-        let messages = Counted(total.messages, "message", "s");
+        let messages = Counted(total.messages, "message", "messages");
         let mut text = format!("{messages}, {}", Bytes(total.data_bytes));
         if total.one_sided_reads > 0 {
-            let objects = Counted(total.one_sided_reads, "object", "s");
+            let objects = Counted(total.one_sided_reads, "object", "objects");
             let bytes = Bytes(total.one_sided_bytes);
             text += &format!("; {objects} read one-sided, {bytes}");
         }
         let minipages = total.sent(MessageKind::MemoryData);
         if minipages > 0 {
-            text += &format!("; {} fetched", Counted(minipages, "minipage", "s"));
+            text += &format!("; {} fetched", Counted(minipages, "minipage", "minipages"));
         }
         text
     }

@@ -3,23 +3,12 @@
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-pub(crate) use dhole_heap::Grouped as Count;
 use dhole_model::CallSite;
+pub(crate) use dhole_model::{Counted, Grouped as Count};
 
 /// Nanoseconds as a time.
 pub(crate) fn ns(ns: u64) -> Duration {
     Duration::from_nanos(ns)
-}
-
-/// So many things, one or several.
-pub(crate) struct Counted(pub u64, pub &'static str, pub &'static str);
-
-impl Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counted(count, thing, several) = self;
-        let several = if *count == 1 { "" } else { several };
-        write!(f, "{} {thing}{several}", Count(*count))
-    }
 }
 
 /// A type's name without modules, also of the types in it: `Pair<u8, Node>` for
@@ -100,8 +89,6 @@ mod tests {
         assert_eq!(short("a::Pair<u8, b::c::Node>"), "Pair<u8, Node>");
         assert_eq!(short("[core::option::Option<x::Y>; 2]"), "[Option<Y>; 2]");
         assert_eq!(short("f64"), "f64");
-        let waits = [1, 2000].map(|count| Counted(count, "fetch", "es").to_string());
-        assert_eq!(waits, ["1 fetch", "2,000 fetches"]);
     }
 
     #[test]

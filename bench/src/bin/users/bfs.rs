@@ -252,6 +252,7 @@ fn over_dist_graph(w: &mut Worker<'_>) -> Result<Took> {
 
 fn search_own(w: &mut Worker<'_>, graph: &DistGraph, root: u32) -> Result<u64> {
     let own = graph.own(w.node());
+    let owner = |vertex| graph.owner(vertex).expect("an arc leads to a vertex");
     let mut is_seen = vec![false; graph.vertices() as usize];
     let (mut frontier, mut level, mut sum) = (Vec::new(), 0, 0);
     if own.contains(&root) {
@@ -273,7 +274,7 @@ fn search_own(w: &mut Worker<'_>, graph: &DistGraph, root: u32) -> Result<u64> {
                 *seen = true;
                 match own.contains(&arc.to) {
                     true => next.push(arc.to),
-                    false => found[graph.owner(arc.to).index()].push(arc.to),
+                    false => found[owner(arc.to).index()].push(arc.to),
                 }
             }
         }

@@ -152,6 +152,11 @@ fn over_dist_graph(w: &mut Worker<'_>) -> Result<Took> {
         Ok(DistGraph::from_edges(w, ROWS, entries)?)
     })?;
     let own = graph.own(w.node());
+    let owner = |vertex| {
+        graph
+            .owner(vertex)
+            .expect("each row and column is a vertex")
+    };
     let (found, sort) = lap::together(w, |w| {
         let mine = &matrix[own.start as usize..own.end as usize];
         let mut rows: Vec<(u32, u64)> = mine.iter().map(|it| left(it)).collect();
@@ -166,7 +171,7 @@ fn over_dist_graph(w: &mut Worker<'_>) -> Result<Took> {
             let column = |row: &u32| rows[(row - own.start) as usize].1 as u32;
             let mut taken = vec![Vec::new(); w.nodes()];
             for column in frontier.iter().map(column) {
-                taken[graph.owner(column).index()].push(column);
+                taken[owner(column).index()].push(column);
             }
             let goes_on = !frontier.is_empty();
             let parts = taken.into_iter().map(|part| (part, goes_on)).collect();
@@ -178,7 +183,7 @@ fn over_dist_graph(w: &mut Worker<'_>) -> Result<Took> {
             let mut entries = vec![Vec::new(); w.nodes()];
             for column in came.iter().flat_map(|(part, _)| part) {
                 for row in local.neighbours(*column) {
-                    entries[graph.owner(row.to).index()].push((row.to, *column));
+                    entries[owner(row.to).index()].push((row.to, *column));
                 }
             }
             let came: Vec<Vec<(u32, u32)>> = w.all_to_all(entries)?;

@@ -179,7 +179,8 @@ pub fn check_length(argument: &str, lent: usize, received: usize) -> Result<(), 
     if lent == received {
         return Ok(());
     }
-    let cause = format!("`{argument}` has {lent} elements, and {received} came back");
+    let elements = dhole_model::Counted(lent as u64, "element", "elements");
+    let cause = format!("`{argument}` has {elements}, and {received} came back");
     Err(Malformed {
         what: "the result",
         cause: cause.into(),

@@ -1,13 +1,27 @@
 //! What can go wrong with containers.
 
+use std::fmt::{self, Display};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, Counted, NodeId};
 use dhole_node::object::ObjectError;
 use dhole_node::{AccessError, CollectiveError, IntoError, SyncError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// Which vertices there are.
+pub(super) struct Numbers(pub Range<u64>);
+
+impl Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.clone() {
+            Range { start, end } if start >= end => f.write_str("there are no vertices"),
+            Range { start, end } if start + 1 == end => write!(f, "the only vertex is {start}"),
+            Range { start, end } => write!(f, "the vertices are {start} to {}", end - 1),
+        }
+    }
+}
 
 /// The file of a graph cannot be read.
 #[derive(Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
@@ -28,7 +42,8 @@ dhole_model::debug_in_words!(GraphFileError);
 pub enum GraphError {
     /// There is no such vertex.
     #[error(
-        "vertex {vertex} of a graph on {node} at {site}: there is no such vertex of {vertices}"
+        "vertex {vertex} of a graph on {node} at {site}: there is no such vertex; {}",
+        Numbers(0..u64::from(*vertices))
     )]
     NoVertex {
         /// The vertex.
@@ -40,10 +55,31 @@ pub enum GraphError {
         /// Where in the program.
         site: CallSite,
     },
+    /// An arc from or to a vertex that there is not.
+    #[error(
+        "making a graph on {node} at {site}: arc {arc} of those that this node gives, counted from \
+         0, leads from {from} to {to}; {}",
+        Numbers(0..u64::from(*vertices))
+    )]
+    NoEnd {
+        /// Its place in what this node gives.
+        arc: u64,
+        /// Where it begins.
+        from: u32,
+        /// Where it leads.
+        to: u32,
+        /// How many vertices there are.
+        vertices: u32,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
     /// The nodes want graphs of different sizes.
     #[error(
-        "making a graph on {node} at {site}: a node wants {least} vertices and another {most}. All \
-         nodes pass the same number"
+        "making a graph on {node} at {site}: a node wants {} and another {most}. All nodes pass \
+         the same number",
+        Counted(u64::from(*least), "vertex", "vertices")
     )]
     Differ {
         /// The node.
@@ -84,7 +120,7 @@ dhole_model::debug_in_words!(GraphError);
 impl IntoError for GraphError {}
 
 /// A call of a map or a set failed.
-#[derive(Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Error)]
 pub enum MapError {
     /// A function has no name by which another node could find it.
     #[error(
@@ -100,7 +136,12 @@ pub enum MapError {
         site: CallSite,
     },
     /// A node answered with more or fewer values than it was asked for.
-    #[error("asking {from} for {wanted} keys on {node} at {site}: {came} values came")]
+    #[error(
+        "asking {from} for the values of {} on {node} at {site}: {} came. All nodes run the same \
+         program",
+        Counted(*wanted as u64, "key", "keys"),
+        Counted(*came as u64, "value", "values")
+    )]
     OtherCount {
         /// The node that answered.
         from: NodeId,
@@ -133,8 +174,10 @@ impl IntoError for MapError {}
 pub enum VecError {
     /// A node has extended its handle more often than another, or that of another vector.
     #[error(
-        "extending a vector of {len} elements on {node} at {site}: {other} extends one of \
-         {its_len} elements, or another one. All nodes extend the same vectors in the same order"
+        "extending a vector of {} on {node} at {site}: {other} extends one of {}, or another \
+         vector. All nodes extend the same vectors in the same order",
+        Counted(*len as u64, "element", "elements"),
+        Counted(*its_len as u64, "element", "elements")
     )]
     Differ {
         /// The node.
@@ -149,7 +192,9 @@ pub enum VecError {
         its_len: usize,
     },
     /// There cannot be as many elements.
-    #[error("extending a vector on {node} at {site}: it cannot have as many elements")]
+    #[error(
+        "extending a vector on {node} at {site}: its elements would be more than can be numbered"
+    )]
     TooLong {
         /// The node.
         node: NodeId,

@@ -5,10 +5,11 @@ mod file;
 use std::ops::Range;
 
 use dhole_heap::{Access, Array, ArrayError, Share};
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, Counted, NodeId};
 use dhole_node::Worker;
 use serde::{Deserialize, Serialize};
 
+use super::error::Numbers;
 use super::exchange::exchange;
 use super::{GraphError, GraphFileError};
 use crate::job_queue::ByValue;
@@ -86,6 +87,10 @@ impl<W: GraphWeight> Copy for Part<W> {}
 /// # Ok::<(), dhole::RunError>(())
 /// ```
 ///
+/// - **Direction.** An arc `(from, to)` leads from `from` to `to`. It belongs to the node of
+///   `from`, and [`neighbours`](DistGraph::neighbours) of `from` has it; those of `to` do not. For
+///   an edge that leads both ways give `(a, b)` and `(b, a)`. [`reversed`](DistGraph::reversed) has
+///   the arcs that end at a vertex.
 /// - The blocks are of different lengths, so that each node has about as many vertices and arcs as
 ///   each other. [`own`](DistGraph::own) are the vertices of a node.
 /// - The arcs of a vertex are in the order of the nodes that gave them, and of one node in the
@@ -110,9 +115,9 @@ impl<W: GraphWeight> std::fmt::Debug for DistGraph<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "DistGraph({} vertices, {} arcs)",
-            self.vertices(),
-            self.arcs
+            "DistGraph({}, {})",
+            Counted(self.vertices().into(), "vertex", "vertices"),
+            Counted(self.arcs, "arc", "arcs")
         )
     }
 }
@@ -139,7 +144,7 @@ impl<'w, W> LocalGraph<'w, W> {
     /// The arcs that begin at a vertex.
     ///
     /// # Panics
-    /// When the vertex is not one of this part.
+    /// When the vertex is not one of this part, with the line of the caller.
     #[inline]
     #[track_caller]
     pub fn neighbours(&self, vertex: u32) -> &'w [GraphArc<W>] {
@@ -150,21 +155,21 @@ impl<'w, W> LocalGraph<'w, W> {
             .and_then(|begins| begins.first_chunk())
         {
             Some([begins, ends]) => &self.arcs[*begins as usize..*ends as usize],
-            None => panic!("vertex {vertex} of a part with {:?}", self.vertices()),
+            None => not_of_part(vertex, self.vertices()),
         }
     }
 }
 
 impl DistGraph {
     /// Makes a graph of the arcs of all nodes. Every node calls it, with the same number of
-    /// vertices and with the arcs that it has, each from a vertex to a vertex. For edges that lead
-    /// both ways give both arcs.
+    /// vertices and with the arcs `(from, to)` that it has, whichever their vertices are. For an
+    /// edge that leads both ways give both arcs.
     ///
     /// It takes an [`all_reduce`](Worker::all_reduce), an [`all_gather`](Worker::all_gather) and an
     /// [`all_to_all`](Worker::all_to_all) for each 262,144 arcs that some node has for another.
     ///
     /// # Errors
-    /// [`GraphError::NoVertex`] for an arc of another vertex, [`GraphError::Differ`] where nodes
+    /// [`GraphError::NoEnd`] for an arc from or to no vertex, [`GraphError::Differ`] where nodes
     /// pass different numbers of vertices, [`GraphError::TooManyArcs`], and as
     /// [`all_to_all`](Worker::all_to_all).
     #[track_caller]
@@ -179,7 +184,7 @@ impl DistGraph {
 }
 
 impl<W: GraphWeight> DistGraph<W> {
-    /// The same, with a weight for each arc.
+    /// The same, with a weight for each arc `(from, to, weight)`.
     ///
     /// # Errors
     /// As [`from_edges`](DistGraph::from_edges); a weight takes 240 bytes at most, serialised.
@@ -193,8 +198,10 @@ impl<W: GraphWeight> DistGraph<W> {
         let shift = making.shift();
         let mut in_blocks = vec![0_u64; making.blocks()];
         let mut checked = Vec::new();
-        for (from, to, weight) in mine {
-            making.check(from.max(to))?;
+        for (arc, (from, to, weight)) in mine.into_iter().enumerate() {
+            if from.max(to) >= vertices {
+                return Err(making.no_end(arc, from, to));
+            }
             in_blocks[(from >> shift) as usize] += 1;
             checked.push((from, to, weight));
         }
@@ -269,10 +276,10 @@ impl<W: GraphWeight> DistGraph<W> {
         self.arcs
     }
 
-    /// The node to which a vertex belongs: the last node, where there is no such vertex.
+    /// The node to which a vertex belongs; `None` where there is no such vertex.
     #[inline]
-    pub fn owner(&self, vertex: u32) -> NodeId {
-        NodeId::at(owner(&self.starts, vertex))
+    pub fn owner(&self, vertex: u32) -> Option<NodeId> {
+        (vertex < self.vertices()).then(|| NodeId::at(owner(&self.starts, vertex)))
     }
 
     /// The vertices that belong to a node; none, where there is no such node.
@@ -317,7 +324,7 @@ impl<W: GraphWeight> DistGraph<W> {
     /// [`try_neighbours`](DistGraph::try_neighbours) returns that error.
     ///
     /// # Panics
-    /// When there is no such vertex, like a slice.
+    /// When there is no such vertex, like a slice, with the line of the caller.
     #[inline]
     #[track_caller]
     pub fn neighbours<'w, 'id: 'w, A: Access<'id>>(
@@ -326,10 +333,7 @@ impl<W: GraphWeight> DistGraph<W> {
         vertex: u32,
     ) -> &'w [GraphArc<W>] {
         let Some((part, place)) = self.place(vertex) else {
-            panic!(
-                "vertex {vertex} of a graph of {}: there is none",
-                self.vertices()
-            );
+            not_of_graph(vertex, self.vertices());
         };
         let row = part.begins.slice(w, place..place + 2);
         part.arcs.slice(w, row[0] as usize..row[1] as usize)
@@ -356,15 +360,12 @@ impl<W: GraphWeight> DistGraph<W> {
     /// the arcs.
     ///
     /// # Panics
-    /// When there is no such vertex, like a slice.
+    /// When there is no such vertex, like a slice, with the line of the caller.
     #[inline]
     #[track_caller]
     pub fn degree<'w, 'id: 'w, A: Access<'id>>(&self, w: &'w A, vertex: u32) -> usize {
         let Some((part, place)) = self.place(vertex) else {
-            panic!(
-                "vertex {vertex} of a graph of {}: there is none",
-                self.vertices()
-            );
+            not_of_graph(vertex, self.vertices());
         };
         let row = part.begins.slice(w, place..place + 2);
         (row[1] - row[0]) as usize
@@ -440,6 +441,25 @@ impl<W: GraphWeight> DistGraph<W> {
     }
 }
 
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn not_of_graph(vertex: u32, vertices: u32) -> ! {
+    let (site, numbers) = (CallSite::caller(), Numbers(0..vertices.into()));
+    panic!("vertex {vertex} of a graph at {site}: there is no such vertex; {numbers}")
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn not_of_part(vertex: u32, own: Range<u32>) -> ! {
+    let (site, numbers) = (
+        CallSite::caller(),
+        Numbers(own.start.into()..own.end.into()),
+    );
+    panic!("vertex {vertex} of the own part of a graph at {site}: it is not there; {numbers}")
+}
+
 /// The part that a vertex is in.
 #[inline]
 fn owner(starts: &[u32], vertex: u32) -> usize {
@@ -499,20 +519,20 @@ impl Making {
         }
     }
 
-    fn check(&self, vertex: u32) -> Graphed<()> {
+    #[cold]
+    fn no_end(&self, arc: usize, from: u32, to: u32) -> GraphError {
         let Making {
             vertices,
             node,
             site,
         } = *self;
-        match vertex < vertices {
-            true => Ok(()),
-            false => Err(GraphError::NoVertex {
-                vertex,
-                vertices,
-                node,
-                site,
-            }),
+        GraphError::NoEnd {
+            arc: arc as u64,
+            from,
+            to,
+            vertices,
+            node,
+            site,
         }
     }
 

@@ -405,8 +405,8 @@ impl<K: DistHash, V: ByValue> DistMap<K, V> {
         Ok(removed)
     }
 
-    /// How many keys have values, where no node changes that meanwhile. Two messages for each other
-    /// node.
+    /// How many keys have values on all nodes, where no node changes that meanwhile. One node calls
+    /// it, any; nodes that all need it call it each. Two messages for each other node.
     ///
     /// # Errors
     /// As [`get`](DistMap::get).
@@ -438,8 +438,9 @@ impl<K: DistHash, V: ByValue> DistMap<K, V> {
         Ok(self.len(w)? == 0)
     }
 
-    /// Takes the values of all keys away, of one node after the other. Two messages for each other
-    /// node.
+    /// Takes the values of all keys away, of one node after the other. One node calls it, any: what
+    /// another node inserts after its call is taken away too, if the call comes to it later. Two
+    /// messages for each other node.
     ///
     /// # Errors
     /// As [`get`](DistMap::get).

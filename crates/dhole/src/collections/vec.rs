@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use dhole_heap::{Access, Array, ArrayError, ArrayRange, Scalar};
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, Counted, NodeId};
 use dhole_node::Worker;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,8 @@ impl<T: Scalar> Default for DistVec<T> {
 
 impl<T: Scalar> std::fmt::Debug for DistVec<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "DistVec({} elements)", self.len)
+        let elements = Counted(self.len as u64, "element", "elements");
+        write!(f, "DistVec({elements})")
     }
 }
 
@@ -142,15 +143,13 @@ impl<T: Scalar> DistVec<T> {
     /// An element. As [`Array::get`].
     ///
     /// # Panics
-    /// When there is no such element, like a slice.
+    /// When there is no such element, like a slice, with the line of the caller.
     #[inline]
     #[track_caller]
     pub fn get<'w, 'id: 'w, A: Access<'id>>(&self, w: &'w A, place: usize) -> &'w T {
-        assert!(
-            place < self.len,
-            "element {place} of a vector of {}: there is none",
-            self.len
-        );
+        if place >= self.len {
+            no_element(place, self.len);
+        }
         let (chunk, place) = chunk_of(place);
         self.chunks[chunk].get(w, place)
     }
@@ -158,15 +157,13 @@ impl<T: Scalar> DistVec<T> {
     /// An element, to write. As [`Array::get_mut`].
     ///
     /// # Panics
-    /// When there is no such element, like a slice.
+    /// When there is no such element, like a slice, with the line of the caller.
     #[inline]
     #[track_caller]
     pub fn get_mut<'w, 'id: 'w, A: Access<'id>>(&self, w: &'w mut A, place: usize) -> &'w mut T {
-        assert!(
-            place < self.len,
-            "element {place} of a vector of {}: there is none",
-            self.len
-        );
+        if place >= self.len {
+            no_element(place, self.len);
+        }
         let (chunk, place) = chunk_of(place);
         self.chunks[chunk].get_mut(w, place)
     }
@@ -248,6 +245,17 @@ impl<T: Scalar> DistVec<T> {
             (begins < ends).then(|| chunk.range(begins..ends))
         })
     }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_element(place: usize, len: usize) -> ! {
+    let (site, all) = (
+        CallSite::caller(),
+        Counted(len as u64, "element", "elements"),
+    );
+    panic!("element {place} of a vector of {all} at {site}: there is no such element")
 }
 
 fn accessed(error: ArrayError<dhole_node::AccessError>) -> VecError {

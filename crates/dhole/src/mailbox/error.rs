@@ -1,6 +1,6 @@
 //! What can go wrong with a message.
 
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, Counted, NodeId};
 use dhole_node::object::ObjectError;
 use dhole_node::{IntoError, SyncError};
 use thiserror::Error;
@@ -9,7 +9,10 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Eq, Error)]
 pub enum MailboxError {
     /// The run has no such node.
-    #[error("{doing} {other} on {node} at {site}: the run has {nodes} nodes")]
+    #[error(
+        "{doing} {other} on {node} at {site}: the run has {}",
+        Counted(*nodes as u64, "node", "nodes")
+    )]
     NoNode {
         /// `sending to` or `receiving from`.
         doing: &'static str,

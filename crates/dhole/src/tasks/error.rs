@@ -10,8 +10,9 @@ use thiserror::Error;
 pub enum TasksError {
     /// As many tasks wait on the node as may.
     #[error(
-        "pushing a task of {tasks} on {node} at {site}: {most} tasks wait there, and no more may. \
-         A task that makes fewer at a time needs less memory; `Tasks::bounded` sets the limit"
+        "pushing a task of {tasks} on {node} at {site}: the most that may wait there is {most}, \
+         and so many do. A task that makes fewer at a time needs less memory; `Tasks::bounded` \
+         sets the limit"
     )]
     Full {
         /// The first of the tasks' objects.

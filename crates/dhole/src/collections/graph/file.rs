@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use dhole_model::Counted;
+
 use super::GraphWeight;
 use crate::collections::GraphFileError;
+use crate::collections::error::Numbers;
 
 /// No line of these forms is as long.
 const LONGEST_LINE: u64 = 1 << 16;
@@ -184,11 +187,17 @@ fn arcs<W: FileWeight, R: BufRead>(lines: &mut Lines<R>, form: &Form) -> Result<
     let mut found = 0;
     while let Some(line) = lines.next(form.is_comment)? {
         if found == form.lines {
-            return Err(format!("\"{line}\" behind all {found} lines of arcs"));
+            return Err(format!(
+                "\"{line}\" behind all lines of arcs, of which there are {found}"
+            ));
         }
         found += 1;
-        let (from, to, weight) = arc(line, form)
-            .ok_or_else(|| format!("\"{line}\" is no arc of {} vertices", form.vertices))?;
+        let (from, to, weight) = arc(line, form).ok_or_else(|| {
+            format!(
+                "\"{line}\" is no arc; {}",
+                Numbers(1..u64::from(form.vertices) + 1)
+            )
+        })?;
         let weight = W::read(weight).ok_or_else(|| {
             let (word, of) = (weight.unwrap_or_default(), std::any::type_name::<W>());
             format!("the weight \"{word}\" is no {of}")
@@ -204,7 +213,8 @@ fn arcs<W: FileWeight, R: BufRead>(lines: &mut Lines<R>, form: &Form) -> Result<
             arcs,
         }),
         false => Err(format!(
-            "the file ends early: it has {found} lines of arcs, and begins with {}",
+            "the file ends early: it has {}, and begins with {}",
+            Counted(found as u64, "line of arcs", "lines of arcs"),
             form.lines
         )),
     }
@@ -277,13 +287,17 @@ mod tests {
             (
                 "p sp 2 2\na 1 2 3\n",
                 3,
-                "ends early: it has 1 lines of arcs, and begins with 2",
+                "ends early: it has 1 line of arcs, and begins with 2",
             ),
-            ("p sp 2 1\na 1 2 3\na 2 1 3\n", 3, "behind all 1 lines"),
+            (
+                "p sp 2 1\na 1 2 3\na 2 1 3\n",
+                3,
+                "behind all lines of arcs, of which there are 1",
+            ),
             (
                 "p sp 2 1\na 1 3 3\n",
                 2,
-                "\"a 1 3 3\" is no arc of 2 vertices",
+                "\"a 1 3 3\" is no arc; the vertices are 1 to 2",
             ),
             ("p sp 2 1\na 0 1 3\n", 2, "is no arc"),
             ("p sp 2 1\na 1 2\n", 2, "is no arc"),

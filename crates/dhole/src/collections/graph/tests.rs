@@ -49,7 +49,7 @@ fn a_graph_has_the_arcs_of_all_nodes_vertex_by_vertex() {
                         assert_eq!(graph.neighbours(w, vertex), row(vertex));
                         assert_eq!(graph.try_neighbours(w, vertex)?, row(vertex));
                         assert_eq!(graph.degree(w, vertex), row(vertex).len());
-                        let owner = graph.owner(vertex);
+                        let owner = graph.owner(vertex).expect("there is one");
                         assert!(graph.own(owner).contains(&vertex));
                         if owner == me {
                             assert_eq!(graph.local(w)?.neighbours(vertex), row(vertex));
@@ -111,10 +111,12 @@ fn graphs_that_cannot_be_are_errors_that_say_why() {
         let run = Config::nodes(2).run(|w| Ok(program(w)?));
         run.expect_err("it fails").to_string()
     };
-    let beyond = |w: &mut Worker<'_>| DistGraph::from_edges(w, 5, [(1, 5)]).map(drop);
+    let beyond =
+        |w: &mut Worker<'_>| DistGraph::from_edges(w, 5, [(0, 1), (4, 4), (1, 5)]).map(drop);
     let words = fail(beyond);
-    assert!(words.contains("vertex 5 of a graph on node"), "{words}");
-    assert!(words.contains("there is no such vertex of 5"), "{words}");
+    let arc = "arc 2 of those that this node gives, counted from 0, leads from 1 to 5; the \
+               vertices are 0 to 4";
+    assert!(words.contains(arc), "{words}");
     assert!(words.contains("tests.rs:"), "{words}");
     let differ = |w: &mut Worker<'_>| {
         let vertices = 4 + w.node().index() as u32;
@@ -148,4 +150,38 @@ fn graphs_that_cannot_be_are_errors_that_say_why() {
         words.contains("all_reduce") && words.contains("tests.rs:"),
         "{words}"
     );
+}
+
+#[test]
+fn the_words_of_a_vertex_that_is_not_there_name_the_line_that_asked() {
+    let fail = |program: fn(&mut Worker<'_>, &DistGraph)| {
+        let run = Config::nodes(2).run(|w| {
+            let graph = DistGraph::from_edges(w, 5, [])?;
+            program(w, &graph);
+            w.barrier()?;
+            Ok(())
+        });
+        run.expect_err("it fails").to_string()
+    };
+    let not_there = |w: &mut Worker<'_>, graph: &DistGraph| {
+        assert_eq!(graph.owner(5), None);
+        graph.neighbours(w, 5);
+    };
+    let words = fail(not_there);
+    let line = (1..).zip(include_str!("tests.rs").lines());
+    let mut line = line.filter(|(_, line)| line.contains("graph.neighbours(w, 5);"));
+    let line = line.next().expect("the line above").0;
+    assert!(words.contains(&format!("tests.rs:{line}:")), "{words}");
+    let expected = "there is no such vertex; the vertices are 0 to 4";
+    assert!(words.contains(expected), "{words}");
+    let degree = |w: &mut Worker<'_>, graph: &DistGraph| drop(graph.degree(w, 9));
+    assert!(fail(degree).contains("tests.rs:"));
+    let local = |w: &mut Worker<'_>, graph: &DistGraph| {
+        // Node 0 has the first of the vertices, and node 1 the last one.
+        let others = if w.node() == NodeId(0) { 4 } else { 0 };
+        drop(graph.local(w).map(|local| local.neighbours(others)));
+    };
+    let words = fail(local);
+    assert!(words.contains("of the own part of a graph at"), "{words}");
+    assert!(words.contains("tests.rs:"), "{words}");
 }
