@@ -47,7 +47,7 @@ pub fn run_on<R: Send>(
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
     let (value, outcome) = keep_values(program, |program| {
-        let outcome = run_nodes(machine, settings, program)?;
+        let outcome = run_nodes(machine, settings, program, &mut Vec::new())?;
         Ok((outcome.value, outcome))
     })?;
     Ok(outcome.with_value(value))
@@ -84,7 +84,9 @@ fn place_of(first: NodeId, nodes: &[NodeId]) -> usize {
     place.expect("a node that has ended well keeps its value")
 }
 
-/// As [`run_on`]; the outcome's value is the node whose value counts.
+/// As [`run_on`]; the outcome's value is the node whose value counts. When each node waited, where
+/// that was recorded, goes to `timelines` in the order of the nodes, also of a run that fails.
+/// Where the nodes are processes, only node 0's knows of the others.
 ///
 /// # Errors
 /// As [`run_on`].
@@ -92,6 +94,7 @@ pub fn run_nodes(
     machine: &dyn Machine,
     settings: &Settings,
     program: &Program<'_>,
+    timelines: &mut Vec<Option<Timeline>>,
 ) -> Result<Outcome<NodeId>, RunError> {
     let nodes = settings.nodes;
     if cfg!(panic = "abort") {
@@ -255,13 +258,13 @@ pub fn run_nodes(
             costs: node.costs(),
             timeline: timeline(node, machine),
         });
-    let ends: Vec<End> = ends.collect();
+    let mut ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
     if let Some(multiprocess) = machine.multiprocess()
         && let (Some(result), Some(Router { node, parts, .. })) =
             (results.pop().flatten(), all.first())
     {
-        let outcome = run_handshake::part(multiprocess, node, &receivers, result, ends);
+        let outcome = run_handshake::part(multiprocess, node, &receivers, result, ends, timelines);
         // Where a node was lost, others may not have come to the end.
         let have_all = !matches!(outcome, Err(RunError::Lost { .. }));
         if let Some(parts) = parts.as_ref().filter(|_| have_all) {
@@ -273,6 +276,7 @@ pub fn run_nodes(
             ..outcome?
         });
     }
+    timelines.extend(ends.iter_mut().map(|end| end.timeline.take()));
     let (results, lost) = left(settings, &all, results)?;
     let outcome = Outcome::of(first_value(results)?, ends, lost, true);
     Ok(Outcome {

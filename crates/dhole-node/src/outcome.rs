@@ -42,20 +42,16 @@ pub struct Outcome<R> {
     pub domains: Option<usize>,
     /// Whether nodes could read objects in the memory of others.
     pub one_sided: bool,
-    /// When each node waited, in the order of the nodes, where that was recorded. Where they are
-    /// processes, only node 0's knows of the others.
-    pub timelines: Vec<Option<Timeline>>,
 }
 
 impl Outcome<NodeId> {
     /// What a run brought whose nodes ended so, all of them by one clock or each by its own.
     pub(crate) fn of(
         value: NodeId,
-        mut ends: Vec<End>,
+        ends: Vec<End>,
         lost: Vec<LostNode>,
         one_clock: bool,
     ) -> Outcome<NodeId> {
-        let timelines = ends.iter_mut().map(|end| end.timeline.take()).collect();
         let parts: Option<Vec<&Part>> = ends.iter().map(|end| end.measured.as_ref()).collect();
         let races: BTreeSet<RaceReport> = ends.iter().flat_map(|end| &end.races).cloned().collect();
         let races: Vec<RaceReport> = races.into_iter().collect();
@@ -65,7 +61,6 @@ impl Outcome<NodeId> {
             lost,
             domains: None,
             one_sided: false,
-            timelines,
             measured_time: parts
                 .as_ref()
                 .and_then(|parts| took(parts.iter().copied(), one_clock)),
@@ -98,7 +93,6 @@ impl<R> Outcome<R> {
             lost: self.lost,
             domains: self.domains,
             one_sided: self.one_sided,
-            timelines: self.timelines,
         }
     }
 }

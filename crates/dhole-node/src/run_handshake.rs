@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, decode_whole};
-use dhole_model::{NodeId, Placement};
+use dhole_model::{NodeId, Placement, Timeline};
 use dhole_net::PayloadPool;
 use dhole_protocol::Waiter;
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,14 @@ pub(crate) fn meet(
             let failed = Failed::Error(Box::new(Error::Elsewhere(words)));
             let order = Some(0);
             let failure = Err(Failure { failed, order });
-            let _all_fail = end(multiprocess, &[], failure, Vec::new(), None);
+            let _all_fail = end(
+                multiprocess,
+                &[],
+                failure,
+                Vec::new(),
+                None,
+                &mut Vec::new(),
+            );
             Err(cause)
         }
     }
@@ -301,6 +308,7 @@ pub(crate) fn part(
     receivers: &Receivers<'_>,
     result: Result<NodeId, Failure>,
     own: Vec<End>,
+    timelines: &mut Vec<Option<Timeline>>,
 ) -> Result<Outcome<NodeId>, RunError> {
     match result {
         Err(failure) if node.is_out() => {
@@ -309,7 +317,7 @@ pub(crate) fn part(
         }
         result => {
             let lost = node.survives.then(|| node.lost());
-            let outcome = end(multiprocess, receivers, result, own, lost)?;
+            let outcome = end(multiprocess, receivers, result, own, lost, timelines)?;
             multiprocess.ends();
             Ok(outcome)
         }
@@ -323,6 +331,7 @@ fn end(
     result: Result<NodeId, Failure>,
     mut own: Vec<End>,
     without: Option<Vec<LostNode>>,
+    timelines: &mut Vec<Option<Timeline>>,
 ) -> Result<Outcome<NodeId>, RunError> {
     let (me, nodes) = (multiprocess.me(), multiprocess.nodes());
     let end = own.pop().unwrap_or_default();
@@ -338,6 +347,8 @@ fn end(
     let judged = multiprocess.part(receivers, brings, gone, &|all| {
         judge(all, &mut ends.borrow_mut())
     });
+    let mut ends = ends.into_inner();
+    timelines.extend(ends.iter_mut().map(|end| end.timeline.take()));
     let verdict = match judged {
         Ok(verdict) => decode_whole(&verdict).unwrap_or_else(|cause| Verdict {
             lost: vec![LostNode {
@@ -390,7 +401,7 @@ fn end(
                 })?;
                 drop(failures);
                 let survived = survived.unwrap_or_default();
-                return Ok(Outcome::of(value, ends.into_inner(), survived, false));
+                return Ok(Outcome::of(value, ends, survived, false));
             }
         },
     };

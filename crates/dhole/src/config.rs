@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::process;
 use crate::report::Simulated;
 use crate::report::{Report, Run};
 use crate::settings::{Defaults, ReportForm, TraceFile};
-use crate::timeline;
+use crate::timeline::TimelineFile;
 
 /// The settings of a run, and the methods that start it.
 ///
@@ -255,13 +254,23 @@ impl Config {
         let is_first = |node: NodeId| node.index() == 0;
         let writes = machine.multiprocess().is_none_or(|it| is_first(it.me()));
         let file = path.filter(|_| writes).map(make).transpose()?;
-        let mut outcome = run_nodes(machine, settings, program)?;
-        let timelines = std::mem::take(&mut outcome.timelines);
+        let mut timelines = Vec::new();
+        let run = run_nodes(machine, settings, program, &mut timelines);
+        let (of, timelines) = ([machine.name(), settings.coherence.name()], &timelines);
+        let outcome = match run {
+            Ok(outcome) => outcome,
+            Err(why) => {
+                // The run's error says more than that the timeline cannot be written.
+                let _ = file.map(|file| file.end_failed(of, timelines));
+                return Err(why);
+            }
+        };
         let (value, report) = report(settings, machine, outcome);
         if let Some(path) = path.filter(|_| report.is_first()) {
             // The node that was to write it may have been lost.
             let file = file.map_or_else(|| make(path), Ok)?;
-            timeline::write(&report, &timelines, file).map_err(|cause| no_trace(path, &cause))?;
+            file.write(of, timelines)
+                .map_err(|cause| no_trace(path, &cause))?;
         }
         Ok((value, report))
     }
@@ -453,7 +462,6 @@ fn report(
         measured_costs,
         domains,
         one_sided,
-        timelines: _,
     } = outcome;
     let report = Report {
         node: machine
@@ -482,8 +490,8 @@ fn report(
 }
 
 /// Makes the file of a run's timeline.
-fn make(path: &Path) -> Result<File, ConfigError> {
-    timeline::begin(path).map_err(|cause| no_trace(path, &cause))
+fn make(path: &Path) -> Result<TimelineFile, ConfigError> {
+    TimelineFile::begin(path).map_err(|cause| no_trace(path, &cause))
 }
 
 fn no_trace(path: &Path, cause: &io::Error) -> ConfigError {

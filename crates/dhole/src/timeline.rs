@@ -10,7 +10,6 @@ use std::sync::Mutex;
 use dhole_model::{Timeline, TimelineSpan, Track, unpoisoned};
 
 use crate::cost_report::quote;
-use crate::report::Report;
 use crate::words::{Place, short};
 
 /// How many runs of this process have written to each file.
@@ -30,32 +29,55 @@ fn next(path: &Path) -> PathBuf {
     path.with_extension(extension)
 }
 
-/// Makes the file of a run that begins.
-pub(crate) fn begin(path: &Path) -> io::Result<File> {
-    File::create(next(path))
+/// The file of a run that has begun.
+pub(crate) struct TimelineFile {
+    path: PathBuf,
+    file: File,
 }
 
-/// Writes the timelines of all nodes.
-pub(crate) fn write(report: &Report, timelines: &[Option<Timeline>], file: File) -> io::Result<()> {
-    let mut out = BufWriter::new(file);
-    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"transport\":");
-    quote(&mut text, report.transport);
-    text += ",\"protocol\":";
-    quote(&mut text, report.protocol);
-    text += "},\"traceEvents\":[\n";
-    let mut events = Events {
-        text,
-        out: &mut out,
-        is_first: true,
-    };
-    for (node, timeline) in timelines.iter().enumerate() {
-        if let Some(timeline) = timeline {
-            events.node(node, timeline)?;
-        }
+impl TimelineFile {
+    /// Makes the file of a run that begins.
+    pub fn begin(path: &Path) -> io::Result<TimelineFile> {
+        let path = next(path);
+        let file = File::create(&path)?;
+        Ok(TimelineFile { path, file })
     }
-    events.text += "\n]}\n";
-    events.flush()?;
-    out.flush()
+
+    /// Ends the file of a run that has failed: with what is known of its nodes, or else without a
+    /// file.
+    pub fn end_failed(self, of: [&str; 2], timelines: &[Option<Timeline>]) -> io::Result<()> {
+        if timelines.iter().any(Option::is_some) {
+            return self.write(of, timelines);
+        }
+        std::fs::remove_file(&self.path)
+    }
+
+    /// Writes the timelines of all nodes of a run over a transport, with a protocol.
+    pub fn write(
+        self,
+        [transport, protocol]: [&str; 2],
+        timelines: &[Option<Timeline>],
+    ) -> io::Result<()> {
+        let mut out = BufWriter::new(self.file);
+        let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"transport\":");
+        quote(&mut text, transport);
+        text += ",\"protocol\":";
+        quote(&mut text, protocol);
+        text += "},\"traceEvents\":[\n";
+        let mut events = Events {
+            text,
+            out: &mut out,
+            is_first: true,
+        };
+        for (node, timeline) in timelines.iter().enumerate() {
+            if let Some(timeline) = timeline {
+                events.node(node, timeline)?;
+            }
+        }
+        events.text += "\n]}\n";
+        events.flush()?;
+        out.flush()
+    }
 }
 
 struct Events<'a, W> {
@@ -243,6 +265,16 @@ mod tests {
         assert_eq!(names[2], Path::new("a.b/runs.3.json"));
         assert_eq!(next(Path::new("a.b/runs")), Path::new("a.b/runs"));
         assert_eq!(next(Path::new("a.b/runs")), Path::new("a.b/runs.2"));
+    }
+
+    #[test]
+    fn a_run_without_a_timeline_leaves_no_file_if_it_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let file = TimelineFile::begin(&path).unwrap();
+        assert!(path.exists());
+        file.end_failed(["threads", "lazy"], &[None, None]).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

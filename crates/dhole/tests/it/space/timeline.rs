@@ -177,3 +177,29 @@ fn a_file_that_cannot_be_made_is_an_error_before_the_program_begins() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_run_that_fails_leaves_its_timeline_up_to_the_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulated = folder.path().join("simulated.json");
+    let threads = folder.path().join("threads.json");
+    let program = |w: &mut Worker<'_>| -> Result<()> {
+        w.barrier()?;
+        w.work(10_000);
+        assert!(w.node().index() != 1, "as intended");
+        w.barrier()?;
+        Ok(())
+    };
+    let config = Config::nodes(3).trace(&simulated);
+    config
+        .simulate(Settings::fixed_cost(3), program)
+        .unwrap_err();
+    Config::nodes(3).trace(&threads).run(program).unwrap_err();
+    // Of threads, the node that comes last to a barrier does not wait there.
+    assert_eq!(tracks(&threads).len(), 3);
+    let tracks = tracks(&simulated);
+    assert_eq!(tracks.len(), 3);
+    let barriers = |slices: &Vec<Slice>| slices.iter().filter(|it| it.1 == "barrier").count();
+    assert_eq!(barriers(&tracks[&(0, 0)]), 2, "{tracks:#?}");
+    assert_eq!(barriers(&tracks[&(1, 0)]), 1, "{tracks:#?}");
+}
