@@ -1,11 +1,12 @@
-//! The macros of dhole: the derive [`Share`](derive@Share) and the attribute
-//! [`object`](macro@object) for programs, the derives [`Wire`](derive@Wire) and
+//! The macros of dhole: the derives [`Share`](derive@Share) and [`DistHash`](derive@DistHash) and
+//! the attribute [`object`](macro@object) for programs, the derives [`Wire`](derive@Wire) and
 //! [`Message`](derive@Message) for the messages of the protocols, and
 //! [`Variants`](derive@Variants) and [`Counts`](derive@Counts) for what exists in lists: names and
 //! counters.
 #![forbid(unsafe_code)]
 
 mod counts;
+mod dist_hash;
 mod message;
 mod object;
 mod share;
@@ -37,6 +38,21 @@ use proc_macro::TokenStream;
 pub fn derive_share(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     share::derive(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Implements `DistHash` for a struct or an enum whose fields are all `DistHash`: it is a key of
+/// maps and sets that all nodes share.
+///
+/// The type derives `Clone`, `PartialEq`, `Eq` and `Hash`, and serde's `Serialize` and
+/// `Deserialize` too. The derive proves that every field is a key. So a type whose hash differs
+/// between processes does not compile: one that holds a pointer or a number that each process
+/// gives by itself.
+#[proc_macro_derive(DistHash)]
+pub fn derive_dist_hash(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    dist_hash::derive(&input)
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

@@ -15,6 +15,7 @@ mod vec;
 pub use combine::Combine;
 #[doc(hidden)]
 pub use combine::combines;
+pub use dhole_macros::DistHash;
 pub use error::{GraphError, GraphFileError, MapError, VecError};
 pub use graph::{DistGraph, FileWeight, GraphArc, GraphWeight, LocalGraph};
 pub use key::DistHash;

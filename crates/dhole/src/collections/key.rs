@@ -9,25 +9,37 @@ use crate::job_queue::ByValue;
 
 /// A type of keys whose [`Hash`] depends on the value alone, so that all processes agree on the
 /// node to which a key belongs: numbers, `bool`, `char`, `String`, [`NodeId`], and tuples, arrays,
-/// `Vec`s and `Option`s of these.
+/// `Vec`s, `Option`s and `Box`es of these.
 ///
-/// A type of your own becomes one with a line, if its `Hash` hashes only such values:
+/// A struct or an enum of keys derives it:
 ///
 /// ```
 /// use dhole::collections::DistHash;
 /// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-/// struct Place {
-///     row: u32,
-///     column: u32,
+/// #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, DistHash)]
+/// enum Place {
+///     Nowhere,
+///     At { row: u32, column: u32 },
+///     Named(String),
 /// }
-///
-/// impl DistHash for Place {}
 /// ```
 ///
-/// Addresses and what each process numbers by itself are no such values. A key that hashes those
-/// is not found on other nodes. So a type that nobody has named one is refused:
+/// Addresses and what each process numbers by itself are no keys: other processes hash them to
+/// other numbers, and would not find them. So a field that holds such a value does not compile:
+///
+/// ```compile_fail,E0277
+/// use dhole::collections::DistHash;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, DistHash)]
+/// struct Handler {
+///     called: fn(u32) -> u32, // hashed by its address
+/// }
+/// ```
+///
+/// A type whose `Hash` you have written yourself, so that it depends on the value alone, is one by
+/// `impl DistHash for Place {}`. A type that is neither is refused:
 ///
 /// ```compile_fail,E0277
 /// use dhole::collections::DistMap;
@@ -44,10 +56,13 @@ use crate::job_queue::ByValue;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no key of a `DistMap`: it is not known that all nodes hash it alike",
     label = "no key of a `DistMap`",
-    note = "keys are numbers, `bool`, `char`, `String`, `NodeId`, and tuples, arrays, `Vec`s and \
-            `Option`s of these",
-    note = "if the `Hash` of a type of your own depends on its value alone, and not on addresses, \
-            add `impl dhole::collections::DistHash for {Self} {{}}`"
+    note = "keys are numbers, `bool`, `char`, `String`, `NodeId`, and tuples, arrays, `Vec`s, \
+            `Option`s and `Box`es of these",
+    note = "a struct or an enum of such fields is one by \
+            `#[derive(dhole::collections::DistHash)]`, beside `Clone, PartialEq, Eq, Hash, \
+            Serialize, Deserialize`",
+    note = "a floating-point number is none, because a NaN does not equal itself: take its bits, \
+            `x.to_bits()`; for a reference take the value, as a `String` in place of a `&str`"
 )]
 pub trait DistHash: ByValue + Eq + Hash {}
 
@@ -60,6 +75,7 @@ keys! {
 }
 
 impl<K: DistHash> DistHash for Vec<K> {}
+impl<K: DistHash> DistHash for Box<K> {}
 impl<K: DistHash> DistHash for Option<K> {}
 impl<K: DistHash, const N: usize> DistHash for [K; N] where [K; N]: ByValue {}
 impl<A: DistHash, B: DistHash> DistHash for (A, B) {}

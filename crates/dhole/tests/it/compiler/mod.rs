@@ -219,6 +219,24 @@ fn other_methods_that_are_no_operations_are_all_that_is_refused() {
 }
 
 #[test]
+fn a_key_that_processes_hash_differently_names_what_to_do_instead() {
+    let said = refused("keys", 7);
+    says(
+        &said,
+        &[
+            "`f64` is no key of a `DistMap`: it is not known that all nodes hash it alike",
+            "take its bits, `x.to_bits()`",
+            "`Unnamed` is no key of a `DistMap`",
+            "By(u64, Unnamed),",
+            "`#[derive(dhole::collections::DistHash)]`",
+            "a union is no key",
+            "a key does not borrow, for it goes to other nodes",
+        ],
+    );
+    assert!(!said.contains("Place<u8>"), "{said}");
+}
+
+#[test]
 fn a_borrowed_argument_of_a_process_is_refused_once() {
     let said = refused("borrowed_by_a_process", 1);
     says(&said, &["op!(greet)", "`&str` must implement"]);
