@@ -210,6 +210,47 @@ pub fn calls_of_many_keys_take_two_messages_an_owner(on: &dyn Platform) {
     }
 }
 
+/// All nodes look up what the map was, also after it has changed; without a message where the
+/// memory of the others is seen, and without one where all has come.
+pub fn a_frozen_map_is_read_as_the_map_was(on: &dyn Platform) {
+    for nodes in [1, 2, 3, 5] {
+        succeed(on, nodes, |w| {
+            let (me, nodes) = (w.node().index() as u64, w.nodes() as u64);
+            let map = w.once(|w| Ok(DistMap::<String, Vec<u64>>::new(w)?))?;
+            let empty = map.freeze(w)?;
+            let key = |it: u64| format!("key {it}");
+            let value = |it: u64| vec![it; it as usize % 5];
+            let mine = (0..300).skip(me as usize).step_by(nodes as usize);
+            map.insert_all(w, mine.map(|it| (key(it), value(it))))?;
+            let frozen = map.freeze(w)?;
+            if me == 0 {
+                map.clear(w)?;
+            }
+            assert_eq!((empty.len(), empty.get(w, &key(0))?), (0, None));
+            assert_eq!(frozen.len(), 300);
+            let keys: Vec<String> = (0..310).rev().map(key).collect();
+            let values = (0..310).rev().map(|it| (it < 300).then(|| value(it)));
+            let values: Vec<_> = values.collect();
+            assert_eq!(frozen.get_all(w, &keys)?, values);
+            let came = w.counters();
+            for (key, value) in keys.iter().zip(&values) {
+                assert_eq!(frozen.get(w, key)?, *value);
+                assert_eq!(frozen.contains_key(w, key)?, value.is_some());
+                assert_eq!(frozen.owner(key), map.owner(w, key));
+            }
+            if !keeps_pages(on) {
+                assert_eq!(w.counters().misses, came.misses, "all is here");
+            }
+            w.barrier()?;
+            if me == 0 {
+                frozen.free(w)?;
+                empty.free(w)?;
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Processes get the handle by value.
 pub fn processes_use_a_map_of_their_programs(on_: &dyn Platform) {
     fn counts(w: &mut Worker<'_>, (map, key): (DistMap<u64, u64>, u64)) -> dhole::Result<u64> {

@@ -234,6 +234,7 @@ macro_rules! suite {
                 a_graph_has_the_arcs_that_all_nodes_gave
                 neighbours_of_many_vertices_come_in_two_rounds
                 entries_are_found_whichever_node_put_them_in
+                a_frozen_map_is_read_as_the_map_was
                 what_was_written_before_an_entry_is_read_by_who_finds_it
                 calls_of_many_keys_take_two_messages_an_owner
                 processes_use_a_map_of_their_programs

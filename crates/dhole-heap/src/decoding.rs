@@ -14,6 +14,16 @@ pub fn decode_whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Er
     }
 }
 
+/// The value at the beginning of these bytes, which then are those behind it.
+///
+/// # Errors
+/// As postcard's; then the bytes are as before.
+pub fn decode_next<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, postcard::Error> {
+    let (value, behind) = postcard::take_from_bytes(bytes)?;
+    *bytes = behind;
+    Ok(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -150,7 +150,7 @@ pub use catalog_sync::Announcement;
 pub use cluster::Cluster;
 pub use combine::{Bits, Combinable, Combines, Combining, Operator, bits_of};
 pub use cursor::{Link, ObjectCursor};
-pub use decoding::decode_whole;
+pub use decoding::{decode_next, decode_whole};
 pub use dhole_macros::Share;
 pub use dhole_space::{PAGE_BYTES, ReserveError};
 pub use diff::{DiffError, diff_ranges};

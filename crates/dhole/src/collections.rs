@@ -19,6 +19,6 @@ pub use dhole_macros::DistHash;
 pub use error::{GraphError, GraphFileError, MapError, VecError};
 pub use graph::{DistGraph, FileWeight, GraphArc, GraphWeight, LocalGraph};
 pub use key::DistHash;
-pub use map::DistMap;
+pub use map::{DistMap, FrozenMap};
 pub use set::DistSet;
 pub use vec::DistVec;

@@ -154,6 +154,33 @@ pub enum MapError {
         /// How many values.
         came: usize,
     },
+    /// The entries of a node cannot be frozen.
+    #[error("freezing a map on {node} at {site}: that of {of} cannot be: {cause}")]
+    Unfrozen {
+        /// The node whose entries they are.
+        of: NodeId,
+        /// The node that reports it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Why.
+        cause: String,
+    },
+    /// What a node has where an entry of a frozen map should be is none.
+    #[error("reading a frozen map on {node} at {site}: what {from} has is no entry: {cause}")]
+    Malformed {
+        /// The node that has it.
+        from: NodeId,
+        /// The node that reads.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Why.
+        cause: String,
+    },
+    /// An entry of a frozen map cannot be had.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// An operation on the entries of a node failed.
     #[error(transparent)]
     Object(#[from] ObjectError),

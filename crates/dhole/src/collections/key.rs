@@ -82,13 +82,27 @@ impl<A: DistHash, B: DistHash> DistHash for (A, B) {}
 impl<A: DistHash, B: DistHash, C: DistHash> DistHash for (A, B, C) {}
 impl<A: DistHash, B: DistHash, C: DistHash, D: DistHash> DistHash for (A, B, C, D) {}
 
+/// The hash of a key, mixed. The map of a node hashes keys without that, so its buckets do not
+/// follow from the owner.
+#[inline]
+fn mixed<K: DistHash>(key: &K) -> u64 {
+    SplitMix64::after(HashMap::<(), ()>::default().hasher().hash_one(key))
+}
+
 /// The node, of so many, to which a key belongs.
 #[inline]
 pub(super) fn owner<K: DistHash>(key: &K, nodes: usize) -> usize {
-    let hash = HashMap::<(), ()>::default().hasher().hash_one(key);
-    // The map of a node hashes alike, so its buckets must not follow from the owner.
-    let mixed = SplitMix64::after(hash);
-    ((u128::from(mixed) * nodes as u128) >> 64) as usize
+    ((u128::from(mixed(key)) * nodes as u128) >> 64) as usize
+}
+
+/// The place of a key among so many, a power of two, of its owner: of the low bits, for the owner
+/// follows from the high ones. The lower bits of a place are the place among fewer.
+#[inline]
+pub(super) fn place_among<K: DistHash>(key: &K, places: usize) -> usize {
+    match places.checked_next_power_of_two() {
+        Some(places) => mixed(key) as usize & (places - 1),
+        None => mixed(key) as usize,
+    }
 }
 
 #[cfg(test)]

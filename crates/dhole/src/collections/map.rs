@@ -1,5 +1,6 @@
 //! A map whose entries are divided among the nodes.
 
+mod frozen;
 mod shard;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use super::MapError;
 use super::combine::Combine;
 use super::key::{DistHash, owner};
 use crate::job_queue::ByValue;
+pub use frozen::FrozenMap;
 use shard::{Shard, combine_all};
 
 type Mapped<T> = Result<T, MapError>;
@@ -62,6 +64,8 @@ const MOST_UNDER_WAY: usize = 256;
 ///   Any node calls them at any time. Each part is atomic; the call is not.
 /// - **Own entries**: [`for_each_own`](DistMap::for_each_own) reads those of the own node, without
 ///   a message. [`reduce`](DistMap::reduce) combines those of all nodes.
+/// - **A phase in which nodes only look up**: [`freeze`](DistMap::freeze) makes a [`FrozenMap`] of
+///   the entries as they are, which nodes read in the owner's memory.
 /// - [`owner`](DistMap::owner) says to which node a key belongs.
 ///
 /// All entries of a node must fit into its memory. A function of the program that panics in a call
@@ -508,6 +512,21 @@ impl<K: DistHash, V: ByValue> DistMap<K, V> {
             (Some(one), Some(next)) => Some(op(one, next)),
             (one, next) => one.or(next),
         })?)
+    }
+
+    /// The map as it is, for nodes that read it and do not change it: its entries in shared
+    /// objects, which are read without a message where the owner's memory is seen. Every node
+    /// calls it.
+    ///
+    /// It begins with a barrier, so what any node did before counts, and then takes an
+    /// [`all_gather`](Worker::all_gather). Each node serialises its own entries.
+    ///
+    /// # Errors
+    /// [`MapError::Unfrozen`], on all nodes, where the entries of a node cannot be serialised or
+    /// are too large; as [`get`](DistMap::get) and [`all_gather`](Worker::all_gather).
+    #[track_caller]
+    pub fn freeze(&self, w: &mut Worker<'_>) -> Mapped<FrozenMap<K, V>> {
+        FrozenMap::of(w, *self)
     }
 
     /// Frees the map, with all entries. One node calls it, when no node uses the map any more.

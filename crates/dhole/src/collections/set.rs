@@ -7,7 +7,7 @@ use dhole_node::Worker;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{DistHash, DistMap, MapError};
+use super::{DistHash, DistMap, FrozenMap, MapError};
 
 type Mapped<T> = Result<T, MapError>;
 
@@ -179,6 +179,16 @@ impl<K: DistHash> DistSet<K> {
         op: impl FnMut(R, R) -> R,
     ) -> Mapped<Option<R>> {
         self.map.reduce(w, |key, ()| each(key), op)
+    }
+
+    /// The set as it is, for nodes that read it and do not change it: a map without values. As
+    /// [`DistMap::freeze`].
+    ///
+    /// # Errors
+    /// As [`DistMap::freeze`].
+    #[track_caller]
+    pub fn freeze(&self, w: &mut Worker<'_>) -> Mapped<FrozenMap<K, ()>> {
+        self.map.freeze(w)
     }
 
     /// Frees the set. As [`DistMap::free`].

@@ -101,6 +101,22 @@ fn acts_as_a_plain_map(seed: u64, nodes: usize) {
             assert_eq!(map.get_all(w, &keys)?, values.collect::<Vec<_>>());
             let are: Vec<bool> = keys.iter().map(|key| plain.contains_key(key)).collect();
             assert_eq!(map.contains_all(w, &keys)?, are);
+            if round % 7 == 0 {
+                let frozen = map.freeze(w)?;
+                assert_eq!(frozen.len(), plain.len() as u64);
+                let (messages, all) = (w.counters().messages, (0..40).map(key));
+                let all: Vec<String> = all.collect();
+                let values = all.iter().map(|key| plain.get(key).cloned());
+                assert_eq!(frozen.get_all(w, &all)?, values.collect::<Vec<_>>());
+                for key in &all {
+                    assert_eq!(frozen.get(w, key)?, plain.get(key).cloned());
+                }
+                assert_eq!(w.counters().messages, messages, "memory of threads is seen");
+                w.barrier()?;
+                if calls {
+                    frozen.free(w)?;
+                }
+            }
             let one = key(round % 40);
             assert_eq!(map.get(w, &one)?, plain.get(&one).cloned());
             assert_eq!(map.contains_key(w, &one)?, plain.contains_key(&one));
