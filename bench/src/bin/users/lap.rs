@@ -81,17 +81,18 @@ pub fn by_others<T>(phase: impl FnOnce() -> T) -> (T, Lap) {
     (value, Lap { processor, ..lap })
 }
 
-/// A phase of all nodes, from a barrier to a barrier. Its processor time is that of the worker
-/// that used most.
+/// A phase of all nodes, from a barrier to a barrier, by the clock of the machine, which is virtual
+/// in a simulation. Its processor time is that of the worker that used most; of all nodes in a
+/// simulation.
 pub fn together<'id, T>(
     w: &mut Worker<'id>,
     phase: impl FnOnce(&mut Worker<'id>) -> Result<T>,
 ) -> Result<(T, Lap)> {
     w.barrier()?;
-    let (began, processor) = (Instant::now(), processor_time());
+    let (began, processor) = (w.now(), processor_time());
     let value = phase(w)?;
     w.barrier()?;
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = (w.now() - began).as_secs_f64();
     let mine = (processor_time() - processor).as_secs_f64();
     let processor = w.all_reduce(mine, f64::max)?;
     Ok((value, Lap { seconds, processor }))

@@ -2,16 +2,18 @@
 //! dhole on one node, two threads and two processes.
 //!
 //! `users NAME [ROUNDS]`, with a name of [`PROGRAMS`]. Every round runs all ways in turn; the
-//! fastest of each counts. Nothing is pinned. For the processes this starts itself under
-//! `dhole run`, which must be built beside it with the same profile. Each phase has two numbers:
-//! milliseconds by the clock, and of the processor time of the worker that used most (none for
-//! rayon, whose threads share the work).
+//! fastest of each counts. `users on-nodes NAME FORM` runs one form of it once, on the nodes of
+//! `dhole run` or `dhole sim`, beside sequential Rust. Nothing is pinned. For the processes this
+//! starts itself under `dhole run`, which must be built beside it with the same profile. Each phase
+//! has two numbers: milliseconds by the clock, and of the processor time of the worker that used
+//! most (none for rayon, whose threads share the work).
 #![forbid(unsafe_code)]
 
 mod bfs;
 mod indices;
 mod lap;
 mod permutation;
+mod queens;
 mod rmat;
 mod toposort;
 mod triangles;
@@ -30,6 +32,8 @@ use lap::Lap;
 const WORKERS: usize = 2;
 /// By this argument this program is a node that `dhole run` has started.
 const AS_NODE: &str = "as-node";
+/// By this one it runs a form of a program on the nodes that `dhole run` or `dhole sim` says.
+const ON_NODES: &str = "on-nodes";
 
 /// What a program took, phase by phase, and a number that each of its ways must find.
 pub struct Took {
@@ -56,10 +60,11 @@ struct Program {
     shared: &'static [(&'static str, Shared)],
 }
 
-const PROGRAMS: [Program; 9] = [
+const PROGRAMS: [Program; 10] = [
     bfs::PROGRAM,
     trie::PROGRAM,
     words::PROGRAM,
+    queens::PROGRAM,
     uts::PROGRAM,
     indices::HISTOGRAM,
     indices::GATHER,
@@ -90,11 +95,54 @@ fn on_processes(program: &Program, form: &str, transport: &str) -> Outcome<Took>
     Ok(Took { laps: laps?, found })
 }
 
+impl Program {
+    fn form(&self, form: &str) -> Outcome<Shared> {
+        let shared = self.shared.iter().find(|(name, _)| *name == form);
+        let (_, shared) = shared.ok_or_else(|| {
+            let forms: Vec<&str> = self.shared.iter().map(|(name, _)| *name).collect();
+            format!("{} has no form {form}, but {}", self.name, forms.join(", "))
+        })?;
+        Ok(*shared)
+    }
+}
+
+/// Runs a form of a program on the nodes that there are, and sequential Rust on the first one
+/// afterwards: each phase in milliseconds of both, and their ratio. In a simulation the nodes'
+/// clocks are virtual.
+fn on_nodes(program: &Program, form: &str) -> Outcome<()> {
+    let run = Config::nodes(WORKERS).run(program.form(form)?)?;
+    if !run.report.is_first() {
+        return Ok(());
+    }
+    let (alone, shared) = ((program.sequential)()?, run.value);
+    if alone.found != shared.found {
+        let (is, expected) = (shared.found, alone.found);
+        return Err(format!("{}, {form}: found {is}, expected {expected}", program.name).into());
+    }
+    let (name, nodes) = (program.name, run.report.nodes);
+    println!(
+        "{name}, {form}: {}; {nodes} nodes over {}",
+        program.about, run.report.transport
+    );
+    println!(
+        "{:<18}{:>18}{:>14}{:>9}",
+        "ms", "sequential Rust", "the nodes", "ratio"
+    );
+    for ((phase, alone), shared) in program.phases.iter().zip(alone.laps).zip(shared.laps) {
+        let (alone, shared) = (alone.seconds, shared.seconds);
+        let ratio = alone / shared;
+        println!(
+            "{phase:<18}{:>18.3}{:>14.3}{ratio:>9.2}",
+            alone * 1e3,
+            shared * 1e3
+        );
+    }
+    Ok(())
+}
+
 /// What a node that `dhole run` has started says: what it found, and its laps.
 fn as_node(program: &Program, form: &str) -> Outcome<()> {
-    let shared = program.shared.iter().find(|(name, _)| *name == form);
-    let (_, shared) = shared.ok_or_else(|| format!("{} has no form {form}", program.name))?;
-    let run = Config::nodes(WORKERS).run(shared)?;
+    let run = Config::nodes(WORKERS).run(program.form(form)?)?;
     if run.report.is_first() {
         let laps: Vec<String> = run.value.laps.iter().map(Lap::to_string).collect();
         println!("{} {}", run.value.found, laps.join(" "));
@@ -173,13 +221,14 @@ fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let names = PROGRAMS.map(|program| program.name).join("|");
-    let usage = || format!("usage: users {names} [ROUNDS]");
+    let usage = || format!("usage: users {names} [ROUNDS], or users {ON_NODES} NAME FORM");
     let named = |name: &str| {
         let mut all = PROGRAMS.into_iter();
         all.find(|program| program.name == name).ok_or_else(usage)
     };
     match arguments[..] {
         [AS_NODE, name, form] => as_node(&named(name)?, form),
+        [ON_NODES, name, form] => on_nodes(&named(name)?, form),
         [name] => measure(&named(name)?, 5),
         [name, rounds] => measure(&named(name)?, rounds.parse()?),
         _ => Err(usage().into()),

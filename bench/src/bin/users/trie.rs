@@ -2,7 +2,8 @@
 //! looked up twice, each node its part of them.
 
 use bench::Outcome;
-use dhole::{Ref, Refs, Result, Share, Worker};
+use dhole::collections::{DistMap, FrozenMap};
+use dhole::{Ref, Refs, Result, Share, Worker, combine};
 use dhole_model::SplitMix64;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
@@ -20,7 +21,7 @@ pub const PROGRAM: Program = Program {
     sequential,
     also_sequential: &[],
     rayon: with_rayon,
-    shared: &[("objects", over_objects)],
+    shared: &[("objects", over_objects), ("DistMap", over_dist_map)],
 };
 
 /// Four to ten letters each, the first ones of the alphabet more often.
@@ -170,6 +171,57 @@ fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
         lap::together(w, |w| {
             let mine = prefixes.iter().skip(me).step_by(nodes);
             let found: u64 = mine.map(|prefix| shared_depth(w, tops, prefix)).sum();
+            Ok(w.all_reduce(found, |one, next| one + next)?)
+        })
+    };
+    let (found, first) = look_up()?;
+    let (again, second) = look_up()?;
+    Ok(took([build, first, second], found + again))
+}
+
+/// The first letters of a word, one and then one more each time: five bits for a letter, behind a
+/// bit that is set.
+fn prefixes_of(word: &[u8]) -> impl Iterator<Item = u64> {
+    let grows = |known: &mut u64, letter: &u8| {
+        *known = *known << 5 | u64::from(*letter);
+        Some(*known)
+    };
+    word.iter().scan(1, grows)
+}
+
+fn mapped_depth(w: &Worker<'_>, trie: &FrozenMap<u64, u32>, prefix: &[u8]) -> Result<u64> {
+    let mut ends = 0;
+    for (depth, known) in (0..).zip(prefixes_of(prefix)) {
+        match trie.get(w, &known)? {
+            Some(words) => ends = words,
+            // The first letters are there always.
+            None => return Ok(u64::max(depth, 1)),
+        }
+    }
+    Ok(prefix.len() as u64 + u64::from(ends))
+}
+
+/// The trie as a map from the first letters of words to how many words end there.
+fn over_dist_map(w: &mut Worker<'_>) -> Result<Took> {
+    let (words, prefixes) = input();
+    let (nodes, me) = (w.nodes(), w.node().index());
+    let (trie, build) = lap::together(w, |w| {
+        let trie = w.once(|w| Ok(DistMap::<u64, u32>::new(w)?))?;
+        let mine = words.iter().skip(me).step_by(nodes);
+        let counts = mine.flat_map(|word| {
+            let last = word.len() - 1;
+            let prefixes = (0..).zip(prefixes_of(word));
+            prefixes.map(move |(place, prefix)| (prefix, u32::from(place == last)))
+        });
+        let adds = combine!(|words: &mut u32, more| *words += more);
+        trie.update_all(w, counts, adds)?;
+        Ok(trie.freeze(w)?)
+    })?;
+    let mut look_up = || {
+        lap::together(w, |w| {
+            let mine = prefixes.iter().skip(me).step_by(nodes);
+            let found = mine.map(|prefix| mapped_depth(w, &trie, prefix));
+            let found: u64 = found.sum::<Result<u64>>()?;
             Ok(w.all_reduce(found, |one, next| one + next)?)
         })
     };

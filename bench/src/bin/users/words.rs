@@ -26,7 +26,11 @@ pub const PROGRAM: Program = Program {
     sequential,
     also_sequential: &[("dhole::HashMap", with_fixed_hasher)],
     rayon: with_rayon,
-    shared: &[("objects", over_objects), ("DistMap", over_dist_map)],
+    shared: &[
+        ("objects", over_objects),
+        ("DistMap", over_dist_map),
+        ("FrozenMap", over_frozen_map),
+    ],
 };
 
 type Word = [u8; 9];
@@ -159,25 +163,51 @@ fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
     Ok(took([counting, entering, looking], found))
 }
 
-/// The counts as a `DistMap`: each node counts its part of the words into it, and then asks for its
-/// part of the look-ups.
-fn over_dist_map(w: &mut Worker<'_>) -> Result<Took> {
-    let (words, asked) = (text(WORDS, 1), text(LOOK_UPS, 2));
+/// Each node counts its part of the words into a `DistMap`.
+fn counted(w: &mut Worker<'_>) -> Result<(DistMap<Word, u32>, Lap)> {
+    let words = text(WORDS, 1);
     let (nodes, me) = (w.nodes(), w.node().index());
-    let (counts, counting) = lap::together(w, |w| {
+    lap::together(w, |w| {
         let counts = w.once(|w| Ok(DistMap::<Word, u32>::new(w)?))?;
         let mine = words.iter().skip(me).step_by(nodes);
         let adds = combine!(|count: &mut u32, more| *count += more);
         counts.update_all(w, mine.map(|word| (*word, 1)), adds)?;
         Ok(counts)
-    })?;
+    })
+}
+
+/// The part of the look-ups that is the node's.
+fn own_look_ups(w: &Worker<'_>) -> Vec<Word> {
+    let asked = text(LOOK_UPS, 2).into_iter();
+    asked.skip(w.node().index()).step_by(w.nodes()).collect()
+}
+
+fn sum(w: &mut Worker<'_>, counts: Vec<Option<u32>>) -> Result<u64> {
+    let found = counts.into_iter().flatten().map(u64::from).sum::<u64>();
+    Ok(w.all_reduce(found, |one, next| one + next)?)
+}
+
+/// The counts as a `DistMap`: each node asks the others for its part of the look-ups.
+fn over_dist_map(w: &mut Worker<'_>) -> Result<Took> {
+    let (counts, counting) = counted(w)?;
+    let mine = own_look_ups(w);
     // It is the table already.
     let ((), entering) = lap::together(w, |_| Ok(()))?;
     let (found, looking) = lap::together(w, |w| {
-        let mine: Vec<Word> = asked.iter().skip(me).step_by(nodes).copied().collect();
-        let found = counts.get_all(w, &mine)?.into_iter().flatten();
-        let found = found.map(u64::from).sum::<u64>();
-        Ok(w.all_reduce(found, |one, next| one + next)?)
+        let found = counts.get_all(w, &mine)?;
+        sum(w, found)
+    })?;
+    Ok(took([counting, entering, looking], found))
+}
+
+/// The counts as a `DistMap` that is frozen before the look-ups: each node reads the others'.
+fn over_frozen_map(w: &mut Worker<'_>) -> Result<Took> {
+    let (counts, counting) = counted(w)?;
+    let mine = own_look_ups(w);
+    let (table, entering) = lap::together(w, |w| Ok(counts.freeze(w)?))?;
+    let (found, looking) = lap::together(w, |w| {
+        let found = table.get_all(w, &mine)?;
+        sum(w, found)
     })?;
     Ok(took([counting, entering, looking], found))
 }
