@@ -139,14 +139,14 @@ impl<T: Combinable> Array<T> {
     /// index may be repeated. Integers wrap.
     ///
     /// No value comes back, and no element is fetched. The node gathers the updates, and adds up
-    /// those of one element. When it synchronises (at a barrier, a lock, a collective, an
-    /// operation, the end of the run) it sends each *owner*, the last writer of elements, one
-    /// message with all of them, at most 2^16 updates each. Before the synchronisation goes on the
-    /// owner has added them, and told the node so. An owner does that at once while its worker
-    /// waits to synchronise, and otherwise when its worker synchronises next. So a reader sees the
-    /// sums once it has synchronised with the node that added, and the elements of before until
-    /// then. Updates of several nodes do not race, whatever their order.
-    /// A plain write of such an element by another node, without a synchronisation between, does.
+    /// those of one element; a sum of 0 goes nowhere. When it synchronises (at a barrier, a lock, a
+    /// collective, an operation, the end of the run) it sends each *owner*, the last writer of
+    /// elements, one message with all of them, at most 2^16 updates each. Before the
+    /// synchronisation goes on the owner has added them, and told the node so. An owner does that
+    /// at once while its worker waits to synchronise, and otherwise when its worker synchronises
+    /// next. So a reader sees the sums once it has synchronised with the node that added, and the
+    /// elements of before until then. Updates of several nodes do not race, whatever their order. A
+    /// plain write of such an element by another node, without a synchronisation between, does.
     ///
     /// The order in which nodes' updates are added is not fixed: sums of floating point may differ
     /// in their last bits.

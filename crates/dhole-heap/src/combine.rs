@@ -33,6 +33,8 @@ mod sealed {
         fn of_bits(bits: u64) -> Self;
         /// `None` where the type has no such operator.
         fn combine(self, operator: Operator, other: Self) -> Option<Self>;
+        /// The number that leaves each other as it is.
+        fn identity(operator: Operator) -> Self;
     }
 }
 
@@ -68,6 +70,15 @@ macro_rules! integers {
                     Operator::Max => self.max(other),
                     Operator::Or => self | other,
                 })
+            }
+
+            #[inline(always)]
+            fn identity(operator: Operator) -> $t {
+                match operator {
+                    Operator::Add | Operator::Or => 0,
+                    Operator::Min => <$t>::MAX,
+                    Operator::Max => <$t>::MIN,
+                }
             }
         }
         impl Combinable for $t {}
@@ -111,6 +122,16 @@ macro_rules! floats {
                     Operator::Or => None,
                 }
             }
+
+            #[inline(always)]
+            fn identity(operator: Operator) -> $t {
+                match operator {
+                    // Added to 0.0 too it leaves the sign.
+                    Operator::Add | Operator::Or => -0.0,
+                    // The smaller and the larger one of a number and no number is the number.
+                    Operator::Min | Operator::Max => <$t>::NAN,
+                }
+            }
         }
         impl Combinable for $t {}
     )*};
@@ -140,6 +161,11 @@ impl Combining {
 
     fn operator(self) -> Option<Operator> {
         Operator::ALL.get(usize::from(self.0 / TYPES)).copied()
+    }
+
+    /// The update that leaves each element as it is, as bits.
+    pub fn identity<T: Combinable>(operator: Operator) -> u64 {
+        T::identity(operator).bits()
     }
 
     /// One update in the place of two, as bits.
@@ -241,5 +267,54 @@ impl Heap {
             unsafe { element.write(value) };
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves<T: Combinable>(operators: &[Operator], numbers: &[T]) {
+        for operator in operators {
+            let identity = Combining::identity::<T>(*operator);
+            for number in numbers {
+                let merge = Combining::merge::<T>;
+                assert_eq!(merge(*operator, identity, number.bits()), number.bits());
+                assert_eq!(merge(*operator, number.bits(), identity), number.bits());
+            }
+        }
+    }
+
+    #[test]
+    fn the_identity_of_an_operator_leaves_each_number_as_it_is() {
+        leaves(&Operator::ALL, &[u8::MIN, 1, u8::MAX]);
+        leaves(&Operator::ALL, &[u64::MIN, 1, u64::MAX]);
+        leaves(&Operator::ALL, &[i16::MIN, -1, 0, i16::MAX]);
+        leaves(&Operator::ALL, &[i64::MIN, -1, 0, i64::MAX]);
+        let floats = &Operator::ALL[..3];
+        leaves(
+            floats,
+            &[
+                0.0,
+                -0.0,
+                1.5,
+                f32::MIN,
+                f32::MAX,
+                f32::INFINITY,
+                f32::NEG_INFINITY,
+            ],
+        );
+        leaves(
+            floats,
+            &[
+                0.0,
+                -0.0,
+                1.5,
+                f64::MIN,
+                f64::MAX,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+            ],
+        );
     }
 }

@@ -23,11 +23,13 @@ struct Kind {
     batch: UpdateBatch,
     updates: Updates,
     merge: fn(u64, u64) -> u64,
+    /// The bits of the update that leaves each element as it is.
+    identity: u64,
 }
 
 enum Updates {
-    /// A place for each element, and whether there is an update of it.
-    Places(Vec<u64>, Vec<bool>),
+    /// A place for each element, with the bits of its update, or of the operator's identity.
+    Places(Vec<u64>),
     /// In the order of their coming.
     List(Vec<(u64, u64)>),
 }
@@ -43,7 +45,7 @@ impl Gathered {
     pub(crate) fn is_full(&self, array: Oid, combining: u8) -> bool {
         let is_long = |kind: &Kind| match &kind.updates {
             Updates::List(list) => list.len() >= MOST_LISTED,
-            Updates::Places(..) => false,
+            Updates::Places(_) => false,
         };
         let is_known = self.kinds.iter().any(|kind| kind.is_of(array, combining));
         self.kinds.iter().any(is_long) || !is_known && self.kinds.len() >= MOST_KINDS
@@ -62,44 +64,91 @@ impl Gathered {
         });
         let each = indices.iter().zip(values);
         match &mut self.kinds[place].updates {
-            Updates::Places(updates, are) => {
-                for (i, value) in each {
-                    let (update, bits) = (&mut updates[*i], bits_of(*value));
-                    *update = match are[*i] {
-                        true => Combining::merge::<T>(operator, *update, bits),
-                        false => bits,
-                    };
-                    are[*i] = true;
-                }
-            }
+            // One access of memory for each; with the operator known in the loop.
+            Updates::Places(updates) => match operator {
+                Operator::Add => merge_all::<T>(Operator::Add, updates, each),
+                Operator::Min => merge_all::<T>(Operator::Min, updates, each),
+                Operator::Max => merge_all::<T>(Operator::Max, updates, each),
+                Operator::Or => merge_all::<T>(Operator::Or, updates, each),
+            },
             Updates::List(updates) => {
                 updates.extend(each.map(|(i, value)| (*i as u64, bits_of(*value))));
             }
         }
     }
 
-    /// Takes all, in parts that each fit one message to each owner.
+    /// Takes all, in parts that each fit one message to each owner: of each element that an update
+    /// changes one update, in ascending order of places.
     pub(crate) fn take(&mut self) -> Vec<Vec<UpdateBatch>> {
-        let (mut parts, mut room) = (Vec::<Vec<UpdateBatch>>::new(), 0);
+        let mut parts = Parts::default();
         for kind in self.kinds.drain(..) {
-            let updates = kind.updates.sorted(kind.merge);
-            let mut rest = &updates[..];
-            while !rest.is_empty() {
-                if room == 0 {
-                    parts.push(Vec::new());
-                    room = MOST_UPDATES;
+            let changes = |(_, bits): &(u64, u64)| *bits != kind.identity;
+            match kind.updates {
+                Updates::Places(updates) => {
+                    parts.add(&kind.batch, (0..).zip(updates).filter(changes));
                 }
-                let part = parts.last_mut().expect("just pushed, or before");
-                let (these, behind) = rest.split_at(rest.len().min(room));
-                (room, rest) = (room - these.len(), behind);
-                let batch = UpdateBatch {
-                    updates: these.to_vec(),
-                    ..kind.batch.clone()
-                };
-                part.push(batch);
+                Updates::List(list) => {
+                    let list = one_of_each(list, kind.merge).into_iter();
+                    parts.add(&kind.batch, list.filter(changes));
+                }
             }
         }
-        parts
+        parts.parts
+    }
+}
+
+/// Updates in parts that each fit one message.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Vec<UpdateBatch>>,
+    /// Of the last one.
+    room: usize,
+}
+
+impl Parts {
+    /// Adds updates of an array in ascending order, of which `batch` is the rest.
+    fn add(&mut self, batch: &UpdateBatch, updates: impl Iterator<Item = (u64, u64)>) {
+        let mut updates = updates.peekable();
+        while updates.peek().is_some() {
+            if self.room == 0 {
+                self.parts.push(Vec::new());
+                self.room = MOST_UPDATES;
+            }
+            let part = self.parts.last_mut().expect("just pushed, or before");
+            let these: Vec<(u64, u64)> = updates.by_ref().take(self.room).collect();
+            self.room -= these.len();
+            part.push(UpdateBatch {
+                updates: these,
+                ..batch.clone()
+            });
+        }
+    }
+}
+
+/// One update of each element, in ascending order of places.
+fn one_of_each(mut list: Vec<(u64, u64)>, merge: fn(u64, u64) -> u64) -> Vec<(u64, u64)> {
+    // Those of one element stay in their order.
+    list.sort_by_key(|(place, _)| *place);
+    list.dedup_by(|(next, more), (place, bits)| {
+        let same = place == next;
+        if same {
+            *bits = merge(*bits, *more);
+        }
+        same
+    });
+    list
+}
+
+/// Merges each update with the one of its place.
+#[inline(always)]
+fn merge_all<'a, T: Combinable>(
+    operator: Operator,
+    updates: &mut [u64],
+    each: impl Iterator<Item = (&'a usize, &'a T)>,
+) {
+    for (i, value) in each {
+        let update = &mut updates[*i];
+        *update = Combining::merge::<T>(operator, *update, bits_of(*value));
     }
 }
 
@@ -111,43 +160,20 @@ impl Kind {
             Operator::Max => |one, other| Combining::merge::<T>(Operator::Max, one, other),
             Operator::Or => |one, other| Combining::merge::<T>(Operator::Or, one, other),
         };
+        let identity = Combining::identity::<T>(operator);
         let updates = match len <= MOST_PLACES {
-            true => Updates::Places(vec![0; len as usize], vec![false; len as usize]),
+            true => Updates::Places(vec![identity; len as usize]),
             false => Updates::List(Vec::new()),
         };
         Kind {
             batch,
             updates,
             merge,
+            identity,
         }
     }
 
     fn is_of(&self, array: Oid, combining: u8) -> bool {
         (self.batch.array, self.batch.combining) == (array, combining)
-    }
-}
-
-impl Updates {
-    /// One update of each element that has any, in ascending order of places.
-    fn sorted(self, merge: fn(u64, u64) -> u64) -> Vec<(u64, u64)> {
-        match self {
-            Updates::Places(updates, are) => {
-                let all = (0..).zip(updates).zip(are);
-                all.filter_map(|(update, is)| is.then_some(update))
-                    .collect()
-            }
-            Updates::List(mut list) => {
-                // Those of one element stay in their order.
-                list.sort_by_key(|(place, _)| *place);
-                list.dedup_by(|(next, more), (place, bits)| {
-                    let same = place == next;
-                    if same {
-                        *bits = merge(*bits, *more);
-                    }
-                    same
-                });
-                list
-            }
-        }
     }
 }
