@@ -225,6 +225,7 @@ macro_rules! suite {
                 tasks_are_run_in_the_order_of_their_priorities
                 tasks_are_joined_again_and_again
                 what_was_written_before_a_task_was_made_is_read_by_it
+                what_a_long_task_makes_is_run_meanwhile_by_another_node
                 processes_that_tasks_start_make_tasks_too
                 a_task_that_fails_ends_the_run_with_its_words
                 elements_are_changed_and_combined_by_parts

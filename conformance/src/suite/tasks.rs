@@ -166,6 +166,54 @@ pub fn what_was_written_before_a_task_was_made_is_read_by_it(on_: &dyn Platform)
     });
 }
 
+/// A long task gives others what it has made before it ends.
+pub fn what_a_long_task_makes_is_run_meanwhile_by_another_node(on_: &dyn Platform) {
+    #[derive(Serialize, Deserialize, Default)]
+    struct Ran(u64);
+    #[dhole::object]
+    impl Ran {
+        pub fn add(&mut self) {
+            self.0 += 1;
+        }
+        pub fn count(&self) -> u64 {
+            self.0
+        }
+    }
+    const CHILDREN: u64 = 8;
+    /// No run needs nearly as many.
+    const MOST_LOOKS: u64 = 1 << 20;
+    let outcome = succeed(on_, 3, |w| {
+        let ran = w.once(|w| Ok(w.new_object(on(NodeId(0)), Ran::default())?))?;
+        let root = (w.node().index() == 1).then_some(CHILDREN);
+        let all = tasks::tree(
+            w,
+            root,
+            |w, task, more| {
+                if task == 0 {
+                    ran.add(w)?;
+                    return Ok(1);
+                }
+                (0..task).try_for_each(|_| more.push(0))?;
+                let mut looks = 0;
+                while ran.count(w)? == 0 {
+                    more.share(w)?;
+                    w.work(1_000);
+                    looks += 1;
+                    assert!(looks < MOST_LOOKS, "no other node runs a child");
+                }
+                Ok(1)
+            },
+            |one, other| one + other,
+        )?;
+        assert_eq!(all, Some(CHILDREN + 1));
+        Ok(())
+    });
+    // Waits are at the program's own lines.
+    for line in &outcome.costs.lines {
+        assert!(!line.site.file.ends_with("dhole/src/tasks.rs"), "{line:#?}");
+    }
+}
+
 /// On other nodes, which may have nothing to do, while the others look for the end.
 pub fn processes_that_tasks_start_make_tasks_too(on_: &dyn Platform) {
     if keeps_pages(on_) {

@@ -38,6 +38,7 @@ mod array;
 mod array_commands;
 mod array_phases;
 mod blocks;
+mod by_itself;
 mod by_time;
 mod collective;
 mod collective_error;
@@ -113,6 +114,7 @@ mod worker;
 mod written_alone;
 
 pub use access::Cursor;
+pub use by_itself::ByItself;
 pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
 pub use count::MessageSizes;

@@ -24,6 +24,7 @@ mod error;
 mod state;
 
 use std::fmt;
+use std::panic::Location;
 
 use dhole_model::{CallSite, NodeId, kept_words};
 use dhole_node::object::{Calling, Object, ObjectError, Pending, call_as, on, start_numbered};
@@ -152,7 +153,7 @@ impl<T: ByValue> Mailboxes<T> {
             let mailbox = Mailbox::new(nodes, most.max(1));
             (on(NodeId::at(node)), mailbox)
         });
-        let first = w.new_row(each)?;
+        let first = w.new_row(Location::caller(), each)?;
         Ok(Mailboxes { first })
     }
 

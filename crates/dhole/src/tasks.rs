@@ -41,14 +41,17 @@ mod by_parts;
 mod error;
 mod for_each;
 mod hunt;
+mod ledger;
 mod pile;
 mod state;
+mod surviving;
 
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use dhole_model::{CallSite, NodeId};
-use dhole_node::object::{Calling, Object, call_as, on};
+use dhole_node::object::{Calling, Object, call_as, on, replicated};
 use dhole_node::{Result, Worker};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -58,6 +61,7 @@ pub use by_parts::ByParts;
 pub use error::TasksError;
 pub use for_each::{Schedule, for_each};
 use hunt::{Hunt, Step};
+use ledger::Ledger;
 use pile::Pile;
 use state::{Counts, Deque, Next};
 
@@ -83,11 +87,19 @@ const MOST_BETWEEN: u64 = 1_024;
 /// - [`join`](Tasks::join) ends when all tasks of all nodes are done. It is found by counting the
 ///   tasks made and done, twice: 2 messages for each node that runs out of tasks, 2(n-1) for each
 ///   time that it may be over, and a barrier.
+///
+/// In a run that [survives](crate::Config::survive) the loss of nodes one replicated object has the
+/// tasks, and nodes take them on lease. Each 100 ms, or when another node has none, a node hands in
+/// the tasks that it has left, with its [result](Tasks::reduce) so far. If it is lost before,
+/// others run its tasks again as it took them, and the result counts each task once. What a task
+/// did elsewhere may be done twice: it sets an element, say, and does not add to it. All this takes
+/// some messages to all nodes for each lease.
 #[derive(dhole_heap::Share)]
 #[share(crate = "dhole_heap", nullable, bound = "T: ByValue")]
 #[repr(transparent)]
 pub struct Tasks<T: ByValue> {
-    /// The deque of node 0. Those of the others were made after it, in a row.
+    /// The deque of node 0. Those of the others were made after it, in a row. In a run that
+    /// survives the loss of nodes: the ledger.
     first: Object<Deque<T>>,
 }
 
@@ -124,7 +136,9 @@ pub struct More<'a, T: ByValue> {
     node: NodeId,
     most: u64,
     pile: &'a mut Pile<T>,
-    made: &'a mut u64,
+    untold: &'a mut Counts,
+    /// Whether what the task makes counts only when the task is done.
+    on_lease: bool,
 }
 
 impl<T: ByValue> More<'_, T> {
@@ -150,9 +164,27 @@ impl<T: ByValue> More<'_, T> {
         if self.pile.len() >= self.most {
             return Err(self.tasks.full(self.node, self.most));
         }
-        *self.made += 1;
+        self.untold.made += 1;
         self.pile.push(priority, task);
         Ok(())
+    }
+
+    /// Gives tasks that this node has made to nodes that have none. A worker does so between two
+    /// tasks; a task of more than a few hundredths of the program calls it now and then. It takes a
+    /// microsecond where nobody needs any, and no message.
+    ///
+    /// In a run that survives the loss of nodes it does nothing: what a task makes counts only when
+    /// the task is done.
+    ///
+    /// # Errors
+    /// [`TasksError::Object`] if the tasks are freed.
+    #[track_caller]
+    pub fn share(&mut self, w: &mut Worker<'_>) -> Tasked<()> {
+        if self.on_lease || self.pile.is_empty() || w.nodes() == 1 {
+            return Ok(());
+        }
+        let own = self.tasks.of(w, self.node);
+        self.tasks.look(w, own, self.pile, self.untold)
     }
 }
 
@@ -161,8 +193,7 @@ impl<T: ByValue> Tasks<T> {
     /// or a [name](crate::names).
     ///
     /// # Errors
-    /// [`TasksError::Survives`] in a run that survives the loss of nodes; [`TasksError::Object`] if
-    /// they cannot be made.
+    /// [`TasksError::Object`] if they cannot be made.
     #[track_caller]
     pub fn new(w: &mut Worker<'_>) -> Tasked<Tasks<T>> {
         Tasks::bounded(w, MOST_TASKS)
@@ -193,15 +224,27 @@ impl<T: ByValue> Tasks<T> {
     /// As [`new`](Tasks::new).
     #[track_caller]
     pub fn bounded(w: &mut Worker<'_>, most: u64) -> Tasked<Tasks<T>> {
-        TasksError::unless_nodes_stay(w)?;
-        let nodes = w.nodes();
-        let each = (0..nodes).map(|node| (on(NodeId::at(node)), Deque::new(nodes, most.max(1))));
-        let first = w.new_row(each)?;
+        Tasks::made(w, most, Location::caller())
+    }
+
+    fn made(w: &mut Worker<'_>, most: u64, at: &'static Location<'static>) -> Tasked<Tasks<T>> {
+        let (nodes, most) = (w.nodes(), most.max(1));
+        if w.survives() {
+            let ledger = [(replicated(), Ledger::<T>::new(nodes, most))];
+            let ledger = w.new_row(at, ledger.into_iter())?;
+            let first = Object::named(Object::id(&ledger));
+            return Ok(Tasks { first });
+        }
+        let each = (0..nodes).map(|node| (on(NodeId::at(node)), Deque::new(nodes, most)));
+        let first = w.new_row(at, each)?;
         Ok(Tasks { first })
     }
 
     /// Makes a task, of priority 0, before [`join`](Tasks::join) or in a process beside it. Within
     /// a task [`More::push`] costs less.
+    ///
+    /// In a run that survives the loss of nodes: what a node makes so while it runs a task counts
+    /// when that task is done, as what the task makes.
     ///
     /// # Errors
     /// [`TasksError::Full`] if as many tasks wait on this node as may: it was not made.
@@ -217,7 +260,11 @@ impl<T: ByValue> Tasks<T> {
     #[track_caller]
     pub fn push_first(&self, w: &mut Worker<'_>, priority: i64, task: T) -> Tasked<()> {
         let node = w.node();
-        match self.of(w, node).push(w, priority, task)? {
+        let full = match w.survives() {
+            true => self.ledger().push(w, node, priority, task)?,
+            false => self.of(w, node).push(w, priority, task)?,
+        };
+        match full {
             None => Ok(()),
             Some(most) => Err(self.full(node, most)),
         }
@@ -242,10 +289,64 @@ impl<T: ByValue> Tasks<T> {
     pub fn join(
         &self,
         w: &mut Worker<'_>,
-        run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<()>,
+        mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<()>,
     ) -> Result<()> {
-        w.by_itself("join", CallSite::caller(), |w| self.run_all(w, run))?;
+        let mut by_itself = w.by_itself("join", CallSite::caller())?;
+        match by_itself.survives() {
+            false => self.run_all(&mut by_itself, run)?,
+            true => {
+                let run = |w: &mut Worker<'_>, task, more: &mut More<'_, T>, (): &mut ()| {
+                    run(w, task, more)
+                };
+                self.run_on_lease(&mut by_itself, &mut (), run)?;
+            }
+        }
+        drop(by_itself);
         Ok(w.barrier()?)
+    }
+
+    /// As [`join`](Tasks::join), where each task has a result. Every node gets the results of all
+    /// tasks of all nodes, combined, or `None` if there were no tasks.
+    ///
+    /// Which node runs a task is decided by chance, so `combine` must be associative and
+    /// commutative, and of floating-point numbers the last bits differ from run to run.
+    ///
+    /// In a run that survives the loss of nodes each task counts once, also where a lost node has
+    /// run it and another one again.
+    ///
+    /// # Errors
+    /// As [`join`](Tasks::join) and [`Worker::all_reduce`]; [`TasksError::Result`] if results
+    /// cannot be written as bytes, or read.
+    #[track_caller]
+    pub fn reduce<R: Serialize + DeserializeOwned>(
+        &self,
+        w: &mut Worker<'_>,
+        mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<R>,
+        mut combine: impl FnMut(R, R) -> R,
+    ) -> Result<Option<R>> {
+        let mut both = |one: Option<R>, other: Option<R>| match (one, other) {
+            (Some(one), Some(other)) => Some(combine(one, other)),
+            (one, other) => one.or(other),
+        };
+        let mut mine = None;
+        if !w.survives() {
+            self.join(w, |w, task, more| {
+                let result = run(w, task, more)?;
+                mine = both(mine.take(), Some(result));
+                Ok(())
+            })?;
+            return Ok(w.all_reduce(mine, both)?);
+        }
+        let mut by_itself = w.by_itself("reduce", CallSite::caller())?;
+        self.run_on_lease(&mut by_itself, &mut mine, |w, task, more, mine| {
+            let result = run(w, task, more)?;
+            *mine = both(mine.take(), Some(result));
+            Ok(())
+        })?;
+        drop(by_itself);
+        let results = self.results_on_lease::<Option<R>>(w)?;
+        w.barrier()?;
+        Ok(results.into_iter().fold(None, both))
     }
 
     /// Runs tasks until all tasks of all nodes are done.
@@ -268,7 +369,8 @@ impl<T: ByValue> Tasks<T> {
                     node,
                     most,
                     pile: &mut pile,
-                    made: &mut untold.made,
+                    untold: &mut untold,
+                    on_lease: false,
                 };
                 // The others wait for what this task makes, whatever becomes of the error.
                 run(w, task, &mut more).inspect_err(|error| w.end_run(error))?;
@@ -373,6 +475,9 @@ impl<T: ByValue> Tasks<T> {
     /// [`TasksError::Object`] if they were freed before.
     #[track_caller]
     pub fn free(&self, w: &mut Worker<'_>) -> Tasked<()> {
+        if w.survives() {
+            return Ok(Object::free(&self.ledger(), w)?);
+        }
         for node in 0..w.nodes() {
             let deque = self.of(w, NodeId::at(node));
             Object::free(&deque, w)?;
@@ -416,40 +521,31 @@ impl Looks {
     }
 }
 
-/// Runs the tasks of a tree and combines their results: [`Tasks`] for one `join`. Every node calls
-/// it, with the roots that it has, perhaps none. Each gets the results of all tasks of all nodes,
-/// combined, or `None` if there were no tasks.
-///
-/// Which node runs a task is decided by chance, so `combine` must be associative and commutative,
-/// and of floating-point numbers the last bits differ from run to run.
+/// Runs the tasks of a tree and combines their results: [`Tasks`] for one
+/// [`reduce`](Tasks::reduce). Every node calls it, with the roots that it has, perhaps none.
 ///
 /// # Errors
-/// As [`Tasks::join`], [`Tasks::push`] and [`Worker::all_reduce`].
+/// As [`Tasks::reduce`] and [`Tasks::push`]; [`TasksError::RootsLost`] if a node is lost before it
+/// has given its roots.
 #[track_caller]
 pub fn tree<T: ByValue, R: Serialize + DeserializeOwned>(
     w: &mut Worker<'_>,
     roots: impl IntoIterator<Item = T>,
-    mut run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<R>,
-    mut combine: impl FnMut(R, R) -> R,
+    run: impl FnMut(&mut Worker<'_>, T, &mut More<'_, T>) -> Result<R>,
+    combine: impl FnMut(R, R) -> R,
 ) -> Result<Option<R>> {
-    // Here, for within `once` the line would be this one.
-    TasksError::unless_nodes_stay(w)?;
-    let tasks = w.once(|w| Ok(Tasks::new(w)?))?;
+    let at = Location::caller();
+    let tasks = w.once(|w| Ok(Tasks::made(w, MOST_TASKS, at)?))?;
     for root in roots {
         tasks.push(w, root)?;
     }
-    let mut both = |one: Option<R>, other: Option<R>| match (one, other) {
-        (Some(one), Some(other)) => Some(combine(one, other)),
-        (one, other) => one.or(other),
-    };
-    let mut mine = None;
-    tasks.join(w, |w, task, more| {
-        let result = run(w, task, more)?;
-        mine = both(mine.take(), Some(result));
-        Ok(())
-    })?;
-    let all = w.all_reduce(mine, both)?;
-    if w.node() == NodeId(0) {
+    let all = tasks.reduce(w, run, combine)?;
+    if w.survives() {
+        tasks.unless_lost_early(w)?;
+        // The first node that is left frees them, when all have asked that.
+        w.barrier()?;
+        w.once(|w| Ok(tasks.free(w)?))?;
+    } else if w.node() == NodeId(0) {
         tasks.free(w)?;
     }
     Ok(all)

@@ -2,10 +2,12 @@
 //! stopped in the middle, and the others finish with every write that anybody was told is done.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::{env, process, thread};
 
+use dhole::tasks::Tasks;
 use dhole::{Config, Result, RunError, Worker, replicated};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,6 +31,9 @@ const BY_PROGRAM: &str = "DHOLE_TEST_BY_PROGRAM";
 /// In the environment: when its run is over, node 0 alone prints what came of it.
 const NODE_0_PRINTS: &str = "DHOLE_TEST_NODE_0_PRINTS";
 
+/// In the environment: the nodes run tasks, so many in all, in place of writing.
+const TASKS: &str = "DHOLE_TEST_TASKS";
+
 type Lines = Vec<(u16, u32)>;
 
 #[derive(Serialize, Deserialize, Default)]
@@ -45,7 +50,39 @@ impl Log {
     }
 }
 
+/// Runs tasks, each of which divides its number among two others. Returns how many counted.
+fn runs_tasks(w: &mut Worker<'_>, all: u32) -> Result<Lines> {
+    let tasks = w.once(|w| {
+        let tasks = Tasks::<u32>::new(w)?;
+        tasks.push(w, all)?;
+        Ok(tasks)
+    })?;
+    let (me, mut mine) = (w.node().0, 0);
+    let counted = tasks.reduce(
+        w,
+        |_, number, more| {
+            let rest = number - 1;
+            for part in [rest / 2, rest - rest / 2] {
+                if part > 0 {
+                    more.push(part)?;
+                }
+            }
+            // As long as a short task is.
+            let spun = (0..20_000_u64).fold(1, |so_far, next| black_box(so_far ^ next));
+            black_box(spun);
+            println!("wrote {me} {mine}");
+            mine += 1;
+            Ok(1)
+        },
+        |one, other| one + other,
+    )?;
+    Ok(vec![(0, counted.unwrap_or(0))])
+}
+
 fn program(w: &mut Worker<'_>) -> Result<Lines> {
+    if let Ok(all) = env::var(TASKS) {
+        return runs_tasks(w, all.parse().unwrap());
+    }
     let log = w.once(|w| Ok(w.new_object(replicated(), Log::default())?))?;
     let me = w.node().0;
     let lines = env::var(WRITES).map_or(LINES, |lines| lines.parse().unwrap());
@@ -262,6 +299,26 @@ fn killed_once(transport: &str, all: u32, has: &[(&str, &str)], victim: u16, lin
     })
 }
 
+/// Kills a node when it has run so many tasks. Those that are left count each task once.
+fn killed_with_tasks(transport: &str, victim: u16, tasks: u32) {
+    let mut all = 0;
+    let said = in_time(victim, |lines| {
+        all = NODES as u32 * lines;
+        let has = [(TASKS, &*all.to_string())];
+        killed_once(transport, lines, &has, victim, tasks)
+    });
+    let left: Vec<u16> = (0..NODES as u16).filter(|node| *node != victim).collect();
+    assert!(said.logs.keys().eq(&left), "{said:#?}");
+    let counted: Vec<u32> = said.logs.values().map(|log| log[0].1).collect();
+    assert_eq!(
+        (said.code, counted),
+        (Some(0), vec![all; NODES - 1]),
+        "{said:#?}"
+    );
+    let ran: u32 = said.wrote.values().sum();
+    println!("{transport}: node {victim} was killed; {ran} tasks were run of {all}");
+}
+
 /// Stops a node for longer than the others wait, and lets it go on when they are done.
 fn stopped(transport: &str, victim: u16) {
     let said = in_time(victim, |lines| {
@@ -372,6 +429,18 @@ fn of_a_killed_member_where_the_program_says_so() {
 fn of_a_killed_member() {
     killed("shm", 1, 60);
     killed("tcp", 2, 60);
+}
+
+#[test]
+fn of_a_member_that_is_killed_while_it_runs_tasks() {
+    killed_with_tasks("shm", 1, 30);
+    killed_with_tasks("tcp", 2, 1);
+}
+
+#[test]
+fn of_a_sequencer_that_is_killed_while_it_runs_tasks() {
+    killed_with_tasks("shm", 0, 30);
+    killed_with_tasks("tcp", 0, 60);
 }
 
 #[test]

@@ -68,7 +68,9 @@ pub(super) fn id_of<T>(tag: Tag<T>) -> ObjectId {
 }
 
 impl<T: ObjectType> Object<T> {
-    pub(crate) fn named(object: ObjectId) -> Object<T> {
+    /// The object of this id. An operation on an object of another type is refused.
+    #[doc(hidden)]
+    pub fn named(object: ObjectId) -> Object<T> {
         let tag = Tag::new(NonZeroU64::MIN.saturating_add(object.0));
         Object {
             operations: tag.into(),
@@ -185,7 +187,7 @@ impl Worker<'_> {
         value: T,
     ) -> Result<Object<T>, ObjectError> {
         let object = self.new_ids(1);
-        self.make_of(object, strategy, value)
+        self.make_of((object, strategy), value, Location::caller())
     }
 
     /// The program knows where an object is kept: this node need not ask the node that made it.
@@ -196,21 +198,21 @@ impl Worker<'_> {
         machine.suppose(Object::id(object), at);
     }
 
-    /// Makes objects that can be found from the first: see [`Object::nth`]. One that is to be kept
-    /// on a node which is lost is not made, and calls of it are refused.
+    /// Makes objects, at this line, that can be found from the first: see [`Object::nth`]. One that
+    /// is to be kept on a node which is lost is not made, and calls of it are refused.
     ///
     /// # Errors
     /// As [`new_object`](Worker::new_object).
     #[doc(hidden)]
-    #[track_caller]
     pub fn new_row<T: ObjectType>(
         &mut self,
+        at: &'static Location<'static>,
         all: impl ExactSizeIterator<Item = (Strategy, T)>,
     ) -> Result<Object<T>, ObjectError> {
         let first = Object::named(self.new_ids(all.len()));
         for (place, (strategy, value)) in all.enumerate() {
             let object = Object::id(&Object::nth(&first, self, place));
-            match self.make_of(object, strategy, value) {
+            match self.make_of((object, strategy), value, at) {
                 Err(ObjectError::NotMade {
                     cause: Refusal::NoNode(_) | Refusal::Lost(_),
                     ..
@@ -232,16 +234,15 @@ impl Worker<'_> {
         first
     }
 
-    #[track_caller]
     fn make_of<T: ObjectType>(
         &mut self,
-        object: ObjectId,
-        strategy: Strategy,
+        where_to: (ObjectId, Strategy),
         value: T,
+        at: &'static Location<'static>,
     ) -> Result<Object<T>, ObjectError> {
         let key = kind::register(Kind::of::<T>());
         let state = kind::encode("the state of an object", &value);
-        let made = self.make((object, strategy), (key, state), Location::caller());
+        let made = self.make(where_to, (key, state), at);
         made.map(|(object, _)| object)
     }
 

@@ -1,7 +1,5 @@
 //! Starting processes, and waiting for their end.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::objects::{
     CallId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
@@ -336,25 +334,6 @@ impl Worker<'_> {
             link.end_others(call, why);
             Ok(())
         });
-    }
-
-    /// Runs what each node runs by itself, as tasks. A call in it that waits for all nodes is
-    /// refused.
-    ///
-    /// # Errors
-    /// [`SyncError::InTask`] if this call, `what`, is within another one; those of `run`.
-    #[doc(hidden)]
-    pub fn by_itself<R>(
-        &mut self,
-        what: &'static str,
-        site: CallSite,
-        run: impl FnOnce(&mut Worker<'_>) -> Result<R>,
-    ) -> Result<R> {
-        self.only_the_program(what, site)?;
-        self.link.by_itself = Some(site);
-        let ran = catch_unwind(AssertUnwindSafe(|| run(self)));
-        self.link.by_itself = None;
-        ran.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Refuses what only the program may do, in which all nodes take part.

@@ -5,6 +5,7 @@ mod shard;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::Location;
 
 use dhole_model::{CallSite, NodeId};
 use dhole_node::object::{Calling, Object, Pending, call_as, on};
@@ -114,7 +115,7 @@ impl<K: DistHash, V: ByValue> DistMap<K, V> {
     #[track_caller]
     pub fn new(w: &mut Worker<'_>) -> Mapped<DistMap<K, V>> {
         let each = (0..w.nodes()).map(|node| (on(NodeId::at(node)), Shard::new()));
-        let first = w.new_row(each)?;
+        let first = w.new_row(Location::caller(), each)?;
         Ok(DistMap { first })
     }
 

@@ -24,16 +24,40 @@ pub enum TasksError {
         /// How many may wait on a node.
         most: u64,
     },
-    /// Tasks on a lost node would be lost with it.
+    /// The numbers that a lost node has taken would be lost with it.
     #[error(
-        "making tasks on {node} at {site}: a run that survives the loss of nodes has none, for \
-         those of a lost node would be lost; a `JobQueue` gives out its jobs again"
+        "for_each on {node} at {site}: a run that survives the loss of nodes has none, for the \
+         numbers of a lost node would be lost. A `JobQueue` gives its jobs out again, and so do \
+         `Tasks` theirs"
     )]
     Survives {
         /// The node.
         node: NodeId,
         /// Where in the program.
         site: CallSite,
+    },
+    /// The tree of a run that survives lacks what a lost node was to bring.
+    #[error(
+        "running a tree of tasks on {node} at {site}: {lost} was lost before it gave its roots. \
+         Push the roots of all nodes in `once`, and call `Tasks::reduce`"
+    )]
+    RootsLost {
+        /// The lost node.
+        lost: NodeId,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// What tasks came to cannot be written as bytes, or made of them again.
+    #[error("combining the results of tasks on {node} at {site}: {cause}")]
+    Result {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// What serde says.
+        cause: String,
     },
     /// A node divides other numbers than node 0, or divides them otherwise.
     #[error(

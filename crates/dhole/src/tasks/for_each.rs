@@ -1,6 +1,7 @@
 //! Numbers that are divided among the nodes.
 
 use std::ops::Range;
+use std::panic::Location;
 
 use dhole_model::{CallSite, NodeId};
 use dhole_node::object::{Object, on};
@@ -78,7 +79,8 @@ pub fn for_each(
     schedule: Schedule,
     mut f: impl FnMut(&mut Worker<'_>, u64) -> Result<()>,
 ) -> Result<()> {
-    let (node, nodes, site) = (w.node(), w.nodes() as u64, CallSite::caller());
+    let (node, nodes, at) = (w.node(), w.nodes() as u64, Location::caller());
+    let site = CallSite::from(at);
     TasksError::unless_nodes_stay(w)?;
     let end = range.end.max(range.start);
     let left = Left {
@@ -96,28 +98,28 @@ pub fn for_each(
     let (first, left) = w.once(|w| {
         let left: Option<Object<Left>> = match schedule {
             Schedule::Static => None,
-            _ => Some(w.new_object(on(w.node()), left)?),
+            _ => Some(w.new_row(at, [(on(w.node()), left)].into_iter())?),
         };
         Ok((here, left))
     })?;
     if first != here {
         return Err(TasksError::Differ { node, site }.into());
     }
-    w.by_itself("for_each", site, |w| {
-        let Some(left) = left else {
-            let many = end - range.start;
-            let own = own_part(many, node, nodes);
-            return (range.start + own.start..range.start + own.end)
-                .try_for_each(|number| f(w, number));
-        };
-        loop {
-            let part = left.take(w)?;
-            if part.is_empty() {
-                return Ok(());
-            }
-            part.into_iter().try_for_each(|number| f(w, number))?;
+    let own = own_part(end - range.start, node, nodes);
+    let mut part = range.start + own.start..range.start + own.end;
+    let mut by_itself = w.by_itself("for_each", site)?;
+    loop {
+        if let Some(left) = left {
+            part = left.take(&mut by_itself)?;
         }
-    })?;
+        let is_last = left.is_none() || part.is_empty();
+        part.clone()
+            .try_for_each(|number| f(&mut by_itself, number))?;
+        if is_last {
+            break;
+        }
+    }
+    drop(by_itself);
     w.barrier()?;
     if let Some(left) = left.filter(|_| node == NodeId(0)) {
         Object::free(&left, w)?;

@@ -138,11 +138,25 @@ impl<T> Pile<T> {
 }
 
 impl<T: Serialize> Pile<T> {
+    /// Whether a message carries all.
+    pub fn fits(&self) -> bool {
+        self.len < 2 || encoded_len(self) <= MOST_BYTES
+    }
+
+    /// The better half for a node that takes tasks, or so many of them as a message carries.
+    pub fn share(&mut self) -> Pile<T> {
+        let mut share = self.better_half();
+        while !share.fits() {
+            self.add(share.half());
+        }
+        share
+    }
+
     /// As [`half`](Pile::half), for another node: one task, or so many as a message carries. Those
     /// that are left of the half become the newest.
     pub fn gift(&mut self) -> Pile<T> {
         let mut half = self.half();
-        while half.len > 1 && encoded_len(&half) > MOST_BYTES {
+        while !half.fits() {
             self.add(half.better_half());
         }
         half

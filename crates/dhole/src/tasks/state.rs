@@ -62,6 +62,16 @@ impl<T> Deque<T> {
     }
 }
 
+/// What a run's report says of so many tasks that are left at its end.
+pub(super) fn never_run(tasks: u64) -> Option<String> {
+    let tasks = match tasks {
+        0 => return None,
+        1 => "1 task was".to_owned(),
+        more => format!("{more} tasks were"),
+    };
+    Some(format!("{tasks} never run: every node calls `Tasks::join`"))
+}
+
 #[dhole_macros::object(crate = "dhole_node")]
 impl<T: ByValue> Deque<T> {
     /// Puts a task in that was made here. If as many wait as may, it is not made: how many.
@@ -149,12 +159,7 @@ impl<T: ByValue> Deque<T> {
     /// Says what was never run.
     #[on_end]
     fn left(&self) -> Option<String> {
-        let tasks = match self.shared.len() {
-            0 => return None,
-            1 => "1 task was".to_owned(),
-            more => format!("{more} tasks were"),
-        };
-        Some(format!("{tasks} never run: every node calls `Tasks::join`"))
+        never_run(self.shared.len())
     }
 
     pub(super) fn has_next(&self, told: Counts) -> bool {

@@ -14,3 +14,4 @@ mod losses;
 mod orders;
 mod queue;
 mod surviving;
+mod tasks;
