@@ -319,6 +319,11 @@ impl Node<'_, '_> {
                 }
             },
             Action::AddToPart(part, value) => self.add_to_part(part, value)?,
+            Action::Update(part, value) => {
+                let indices: Vec<usize> = part.updated().rev().collect();
+                let values = vec![value; indices.len()];
+                self.roots.scalars.add_all(self.w, &indices, &values)?;
+            }
             Action::Start(sum, value, times) => {
                 let sum = self.roots.sums[sum].into_iter();
                 for sum in sum.flat_map(|sum| std::iter::repeat_n(sum, times as usize)) {
@@ -401,8 +406,7 @@ impl Node<'_, '_> {
                     let sum = records.get(w, start).value().wrapping_add(value);
                     *records.get_mut(w, start) = Record::new(sum);
                 }
-                // By the owner, where the array's protocol has one.
-                _ if value % 2 == 1 && scalars.add_all(w, &[start], &[value]).is_ok() => {}
+                _ if value % 2 == 1 => scalars.add_all(w, &[start], &[value])?,
                 _ => {
                     let scalar = scalars.get_mut(w, start);
                     *scalar = scalar.wrapping_add(value);

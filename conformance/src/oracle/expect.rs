@@ -61,6 +61,9 @@ enum How {
     Reading,
     Writing,
     Adding,
+    /// By updates. They are combined at some time before the node synchronises, so nobody else
+    /// touches the object meanwhile, the node itself neither.
+    Updating,
 }
 
 /// The nodes that have touched an object in this phase, as bits.
@@ -69,6 +72,7 @@ struct Touched {
     reading: u32,
     writing: u32,
     adding: u32,
+    updating: u32,
 }
 
 impl Touched {
@@ -78,8 +82,9 @@ impl Touched {
             How::Reading => self.writing | self.adding,
             How::Writing => self.writing | self.adding | self.reading,
             How::Adding => self.writing | self.reading,
+            How::Updating => return self.writing | self.adding | self.reading == 0,
         };
-        by_others & others == 0
+        by_others & others == 0 && self.updating == 0
     }
 
     fn note(&mut self, node: usize, how: How) {
@@ -87,6 +92,7 @@ impl Touched {
             How::Reading => &mut self.reading,
             How::Writing => &mut self.writing,
             How::Adding => &mut self.adding,
+            How::Updating => &mut self.updating,
         };
         *nodes |= 1 << node;
     }
@@ -146,7 +152,7 @@ impl World {
 
     /// The objects that an action touches; `None` if it is impossible.
     fn touches(&self, action: Action) -> Option<Vec<(Object, How)>> {
-        use How::{Adding, Reading, Writing};
+        use How::{Adding, Reading, Updating, Writing};
         let mut touches = Vec::new();
         let mut item = |item: usize, how| {
             touches.extend([(Object::Slot(item), Reading), (Object::Item(item), how)]);
@@ -190,6 +196,7 @@ impl World {
                 touch(part, Writing, &mut touches);
             }
             Action::AddToPart(part, _) => touch(part, Adding, &mut touches),
+            Action::Update(part, _) => touch(part, Updating, &mut touches),
             Action::Start(sum, ..) => touches.push((Object::Sum(sum), Adding)),
             Action::ReadSum(sum) => touches.push((Object::Sum(sum), Reading)),
             Action::Work(_) | Action::Pause => {}
@@ -266,6 +273,12 @@ impl World {
             Action::AddToPart(part, value) => {
                 let element = &mut self.arrays[part.array][part.start];
                 *element = element.wrapping_add(value);
+            }
+            Action::Update(part, value) => {
+                for at in part.updated() {
+                    let element = &mut self.arrays[part.array][at];
+                    *element = element.wrapping_add(value);
+                }
             }
             Action::Start(sum, value, times) => self.sums[sum] += value * times,
             Action::ReadSum(sum) => self.read_sum(node, sum),

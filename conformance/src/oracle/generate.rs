@@ -193,6 +193,7 @@ fn on_array(random: &mut Xoshiro256PlusPlus, node: usize, program: &Program, val
         2 => Action::Prefetch(part),
         3 | 4 => Action::WritePart(part, value),
         5 => Action::Overwrite(part, value),
+        6 => Action::Update(Part { array: 1, ..part }, value),
         _ => Action::AddToPart(
             Part {
                 end: start + 1,

@@ -17,6 +17,13 @@ pub struct Part {
     pub end: usize,
 }
 
+impl Part {
+    /// The elements that [`Action::Update`] adds to.
+    pub(crate) fn updated(self) -> impl DoubleEndedIterator<Item = usize> {
+        (self.start..self.end).step_by(2)
+    }
+}
+
 /// Sums: objects with operations, kept on the first node, on the last, and on all.
 pub const SUMS: usize = 3;
 
@@ -66,6 +73,9 @@ pub enum Action {
     Overwrite(Part, u64),
     /// Adds to the first of some elements, under the array's lock.
     AddToPart(Part, u64),
+    /// Adds to every second of some elements of the array of scalars, the last first, by updates
+    /// that are combined when the node synchronises.
+    Update(Part, u64),
     /// Starts as many operations, each of which adds to a sum, and waits for none.
     Start(usize, u64, u64),
     /// Reads a sum.

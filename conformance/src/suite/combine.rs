@@ -9,11 +9,6 @@ use crate::Platform;
 /// Elements of two blocks, and some.
 const LEN: usize = 1100;
 
-/// Whether elements have owners: under lazy and update.
-fn has_owners(on: &dyn Platform) -> bool {
-    on.coherence().properties().announces
-}
-
 /// The updates of a node in a round, of which some are of the same elements.
 fn updates(round: u64, node: usize) -> (Vec<usize>, Vec<u64>) {
     let mut numbers = SplitMix64(round << 8 | node as u64);
@@ -44,9 +39,6 @@ impl Plain {
 /// What all nodes add, lower, raise and set is read everywhere after a barrier, whichever node
 /// wrote the elements last.
 pub fn updates_of_all_nodes_are_read_after_a_barrier(on: &dyn Platform) {
-    if !has_owners(on) {
-        return;
-    }
     let outcome = succeed(on, 3, |w| {
         let (sums, least, most, bits) = w.once(|w| {
             let sums = w.alloc_array::<u64>(LEN);
@@ -101,9 +93,6 @@ pub fn updates_of_all_nodes_are_read_after_a_barrier(on: &dyn Platform) {
 
 /// What a node adds under a lock is what the next holder of the lock reads.
 pub fn updates_under_a_lock_are_read_under_it(on: &dyn Platform) {
-    if !has_owners(on) {
-        return;
-    }
     succeed(on, 3, |w| {
         let (counts, entries) =
             w.once(|w| Ok((w.alloc_array::<u64>(LEN), w.alloc_array::<u64>(1))))?;
@@ -125,9 +114,6 @@ pub fn updates_under_a_lock_are_read_under_it(on: &dyn Platform) {
 
 /// What is added before a collective is read after it.
 pub fn updates_before_a_collective_are_read_after_it(on: &dyn Platform) {
-    if !has_owners(on) {
-        return;
-    }
     succeed(on, 3, |w| {
         let counts = w.once(|w| Ok(w.alloc_array::<u32>(9)))?;
         for round in 1..6 {
@@ -144,9 +130,6 @@ pub fn updates_before_a_collective_are_read_after_it(on: &dyn Platform) {
 
 /// The most updates that one message has are more than those of a block.
 pub fn many_updates_take_several_messages(on: &dyn Platform) {
-    if !has_owners(on) {
-        return;
-    }
     succeed(on, 2, |w| {
         let len = 150_000;
         let counts = w.once(|w| Ok(w.alloc_array::<u32>(len)))?;
@@ -160,22 +143,10 @@ pub fn many_updates_take_several_messages(on: &dyn Platform) {
     });
 }
 
-/// Updates of elements that there are not, and of arrays without owners, are errors that say why.
+/// Updates of elements that there are not are errors that say why.
 pub fn updates_that_cannot_be_are_errors_that_say_why(on: &dyn Platform) {
-    let owners = has_owners(on);
     succeed(on, 2, |w: &mut Worker<'_>| -> Result<()> {
         let array: Array<i64> = w.once(|w| Ok(w.alloc_array(4000)))?;
-        if !owners {
-            let error = array.add_all(w, &[7], &[1]).unwrap_err().to_string();
-            for says in [
-                "combining elements of",
-                "combine.rs:",
-                "under lazy and update alone",
-            ] {
-                assert!(error.contains(says), "\"{says}\" is not in \"{error}\"");
-            }
-            return Ok(());
-        }
         let error = array
             .add_all(w, &[7, 4000], &[1, 1])
             .unwrap_err()

@@ -154,12 +154,18 @@ impl<T: Combinable> Array<T> {
     /// | protocol | |
     /// |---|---|
     /// | lazy, update | as above; under update the owner pushes the sums as any other write |
-    /// | home, a protocol of the program, TreadMarks | refused: there is no one owner |
+    /// | home, a protocol of the program, TreadMarks; any run that survives losses | no owner |
+    ///
+    /// Without an owner the node combines the elements itself. When it synchronises it acquires a
+    /// lock of the array, fetches the elements that it lacks, and writes them. In a run that has
+    /// lost a node, the call that synchronises fails as a lock does.
+    ///
+    /// An owner combines at no other call than one that synchronises: what a node reads of an
+    /// element stays the same until then.
     ///
     /// # Errors
     /// [`ArrayError`]: there is no such element, or there are not as many values as indices; or
-    /// the array's protocol has no owners, the caller is a process, or the run survives losses.
-    /// Then nothing is added.
+    /// the caller is a process. Then nothing is added.
     #[track_caller]
     pub fn add_all<'id, W: Combines<'id>>(
         self,

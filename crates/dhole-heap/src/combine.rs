@@ -243,7 +243,6 @@ impl Heap {
         (elements, operator, updates): (Elements, Operator, &[(u64, u64)]),
     ) -> Refusable<()> {
         self.exclusive_call()?;
-        self.not_paged()?;
         let bound = self.array(elements)?.binding;
         let taken_for = TypeInfo::of::<T>();
         if bound.info.type_id != taken_for.type_id {
@@ -252,6 +251,13 @@ impl Heap {
         let is_there = |(place, _): &(u64, u64)| elements.range().contains(place);
         if !updates.iter().all(is_there) {
             return Err(ElementsRefusal::Beyond(bound.len));
+        }
+        if self.is_paged() {
+            let pages = self.pages_of_elements(elements)?;
+            if !self.are_pages_writable(pages) {
+                return Err(ElementsRefusal::Absent);
+            }
+            self.note_array_writes(elements);
         }
         let first = self.span(elements).0.cast::<T>();
         for &(place, bits) in updates {

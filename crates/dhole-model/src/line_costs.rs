@@ -38,6 +38,9 @@ pub enum WaitCause {
     Operation,
     /// Ids for objects that are allocated, from node 0.
     Ids,
+    /// That elements of an array are combined with updates that the line made: by their owners, or
+    /// under the array's lock.
+    Updates,
 }
 
 impl WaitCause {
@@ -52,7 +55,8 @@ impl WaitCause {
             | WaitCause::Guard
             | WaitCause::Pending
             | WaitCause::Operation
-            | WaitCause::Ids => Phase::Operation,
+            | WaitCause::Ids
+            | WaitCause::Updates => Phase::Operation,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Updates of elements, gathered until the worker synchronises.
 
-use dhole_heap::{Combinable, Combining, Operator, bits_of};
+use dhole_heap::{ArrayMiss, Combinable, Combining, Operator, bits_of};
 use dhole_model::Oid;
-use dhole_protocol::{MOST_UPDATES, UpdateBatch};
+use dhole_protocol::{MOST_UPDATES, UnreadElements, UpdateBatch};
 
 /// An array with at most so many elements has a place for an update of each.
 const MOST_PLACES: u64 = 1 << 22;
@@ -17,8 +17,30 @@ pub(crate) struct Gathered {
     kinds: Vec<Kind>,
 }
 
+/// The array that updates are of.
+#[derive(Clone)]
+pub(crate) struct UpdatedArray {
+    /// All its elements, and the line that updates them.
+    pub all: ArrayMiss,
+    /// What is known of it.
+    pub unread: UnreadElements,
+    /// Elements of a block.
+    pub per_block: u64,
+    /// Whether its elements have owners that combine them with updates.
+    pub has_owners: bool,
+}
+
+/// Gathered updates that are combined at once.
+pub(crate) enum Part {
+    /// By the owners of the elements: one message to each. The array of the first of them.
+    Owners(UpdatedArray, Vec<UpdateBatch>),
+    /// By this node, which writes the elements under the array's lock.
+    Locked(UpdatedArray, UpdateBatch),
+}
+
 /// Updates of one array by one operator.
 struct Kind {
+    of: UpdatedArray,
     /// Without the updates.
     batch: UpdateBatch,
     updates: Updates,
@@ -51,15 +73,16 @@ impl Gathered {
         self.kinds.iter().any(is_long) || !is_known && self.kinds.len() >= MOST_KINDS
     }
 
-    /// Gathers updates of an array with so many elements.
+    /// Gathers updates of an array.
     pub(crate) fn add<T: Combinable>(
         &mut self,
-        (batch, len, operator): (UpdateBatch, u64, Operator),
+        of: UpdatedArray,
+        (batch, operator): (UpdateBatch, Operator),
         (indices, values): (&[usize], &[T]),
     ) {
         let same = |kind: &Kind| kind.is_of(batch.array, batch.combining);
         let place = self.kinds.iter().position(same).unwrap_or_else(|| {
-            self.kinds.push(Kind::new::<T>(batch, len, operator));
+            self.kinds.push(Kind::new::<T>(of, batch, operator));
             self.kinds.len() - 1
         });
         let each = indices.iter().zip(values);
@@ -77,19 +100,18 @@ impl Gathered {
         }
     }
 
-    /// Takes all, in parts that each fit one message to each owner: of each element that an update
-    /// changes one update, in ascending order of places.
-    pub(crate) fn take(&mut self) -> Vec<Vec<UpdateBatch>> {
+    /// Takes all: of each element that an update changes one update, in ascending order of places.
+    /// Those for owners are in parts that each fit one message to each.
+    pub(crate) fn take(&mut self) -> Vec<Part> {
         let mut parts = Parts::default();
         for kind in self.kinds.drain(..) {
             let changes = |(_, bits): &(u64, u64)| *bits != kind.identity;
+            let of = (&kind.of, &kind.batch);
             match kind.updates {
-                Updates::Places(updates) => {
-                    parts.add(&kind.batch, (0..).zip(updates).filter(changes));
-                }
+                Updates::Places(updates) => parts.add(of, (0..).zip(updates).filter(changes)),
                 Updates::List(list) => {
                     let list = one_of_each(list, kind.merge).into_iter();
-                    parts.add(&kind.batch, list.filter(changes));
+                    parts.add(of, list.filter(changes));
                 }
             }
         }
@@ -97,30 +119,42 @@ impl Gathered {
     }
 }
 
-/// Updates in parts that each fit one message.
+/// Updates in parts that are combined at once.
 #[derive(Default)]
 struct Parts {
-    parts: Vec<Vec<UpdateBatch>>,
-    /// Of the last one.
+    parts: Vec<Part>,
+    /// Of the last one, if that is for owners.
     room: usize,
 }
 
 impl Parts {
     /// Adds updates of an array in ascending order, of which `batch` is the rest.
-    fn add(&mut self, batch: &UpdateBatch, updates: impl Iterator<Item = (u64, u64)>) {
+    fn add(
+        &mut self,
+        (of, batch): (&UpdatedArray, &UpdateBatch),
+        updates: impl Iterator<Item = (u64, u64)>,
+    ) {
         let mut updates = updates.peekable();
+        let batch_of = |updates| UpdateBatch {
+            updates,
+            ..batch.clone()
+        };
         while updates.peek().is_some() {
+            if !of.has_owners {
+                let all = batch_of(updates.by_ref().collect());
+                self.parts.push(Part::Locked(of.clone(), all));
+                self.room = 0;
+                continue;
+            }
             if self.room == 0 {
-                self.parts.push(Vec::new());
+                self.parts.push(Part::Owners(of.clone(), Vec::new()));
                 self.room = MOST_UPDATES;
             }
-            let part = self.parts.last_mut().expect("just pushed, or before");
             let these: Vec<(u64, u64)> = updates.by_ref().take(self.room).collect();
             self.room -= these.len();
-            part.push(UpdateBatch {
-                updates: these,
-                ..batch.clone()
-            });
+            if let Some(Part::Owners(_, part)) = self.parts.last_mut() {
+                part.push(batch_of(these));
+            }
         }
     }
 }
@@ -153,19 +187,20 @@ fn merge_all<'a, T: Combinable>(
 }
 
 impl Kind {
-    fn new<T: Combinable>(batch: UpdateBatch, len: u64, operator: Operator) -> Kind {
+    fn new<T: Combinable>(of: UpdatedArray, batch: UpdateBatch, operator: Operator) -> Kind {
         let merge: fn(u64, u64) -> u64 = match operator {
             Operator::Add => |one, other| Combining::merge::<T>(Operator::Add, one, other),
             Operator::Min => |one, other| Combining::merge::<T>(Operator::Min, one, other),
             Operator::Max => |one, other| Combining::merge::<T>(Operator::Max, one, other),
             Operator::Or => |one, other| Combining::merge::<T>(Operator::Or, one, other),
         };
-        let identity = Combining::identity::<T>(operator);
+        let (len, identity) = (of.all.len, Combining::identity::<T>(operator));
         let updates = match len <= MOST_PLACES {
             true => Updates::Places(vec![identity; len as usize]),
             false => Updates::List(Vec::new()),
         };
         Kind {
+            of,
             batch,
             updates,
             merge,

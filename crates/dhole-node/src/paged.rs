@@ -91,15 +91,7 @@ impl Worker<'_> {
                 Ok(bound) => bound,
                 Err(clash) => return Ok(Err(clash)),
             };
-            let pages = pages_of_elements(call, miss)?;
-            link.awaits(miss);
-            link.bring_pages_to_write(call, pages, asked_for(bound.zeros, creator))?;
-            show_elements(call, miss)?;
-            let shown = on_pages(call, |pages| pages.show_elements_writable(elements));
-            must(
-                shown,
-                "a writer is in a call with `&mut w`, and its pages are writable",
-            );
+            link.bring_elements_on_pages(call, miss, asked_for(bound.zeros, creator))?;
             let mut heap = call.split().0;
             let written = values.map_or(Ok(()), |values| heap.overwrite_elements(elements, values));
             must(written, "what is writable may be written over");
@@ -109,9 +101,30 @@ impl Worker<'_> {
     }
 }
 
+impl Link<'_> {
+    /// Makes elements writable whose pages are valid, or become so.
+    pub(crate) fn bring_elements_on_pages(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        miss: &ArrayMiss,
+        asked: Option<NodeId>,
+    ) -> Result<(), Box<Failure>> {
+        let pages = pages_of_elements(call, miss)?;
+        self.awaits(miss);
+        self.bring_pages_to_write(call, pages, asked)?;
+        show_elements(call, miss)?;
+        let shown = on_pages(call, |pages| pages.show_elements_writable(miss.elements));
+        must(
+            shown,
+            "a writer is in a call with `&mut w`, and its pages are writable",
+        );
+        Ok(())
+    }
+}
+
 /// Whom to ask for an object on a page that nobody is known to have written: not needed where
 /// zeros are as good.
-fn asked_for(zero_ok: bool, creator: NodeId) -> Option<NodeId> {
+pub(crate) fn asked_for(zero_ok: bool, creator: NodeId) -> Option<NodeId> {
     (!zero_ok).then_some(creator)
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Awaited {
     operation: &'static str,
     /// Whether what is missed is to be written.
     to_write: bool,
+    /// The line that caused the wait, if that is not the line of the call.
+    caused_at: Option<CallSite>,
 }
 
 impl Default for Awaited {
@@ -55,6 +57,16 @@ impl Awaited {
             missed: None,
             operation: "",
             to_write: false,
+            caused_at: None,
+        }
+    }
+
+    /// Updates of an array, which a line has gathered.
+    pub fn updates(all: &ArrayMiss) -> Awaited {
+        Awaited {
+            missed: Some((all.elements.array, all.ty)),
+            caused_at: Some(all.call_site()),
+            ..Awaited::by(WaitCause::Updates)
         }
     }
 
@@ -85,6 +97,9 @@ impl Awaited {
     /// What the worker waits for that begins with this event; nothing where whoever made the event
     /// knows better.
     pub fn of(self, event: &Event) -> Option<Awaited> {
+        if self.cause == WaitCause::Updates {
+            return None;
+        }
         let cause = match event {
             Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(_) => return None,
             // A part of what follows, or what an operation comes to.
@@ -138,6 +153,11 @@ impl Awaited {
     pub fn what(self) -> &'static str {
         let missed = self.missed.map(|(_, ty)| ty.info().name);
         missed.unwrap_or(self.operation)
+    }
+
+    /// The line that caused the wait in a call at `site`.
+    fn caused_at(self, site: CallSite) -> CallSite {
+        self.caused_at.unwrap_or(site)
     }
 
     /// Whether all nodes come to where it is waited for.
@@ -239,7 +259,7 @@ impl Waits {
         let before = std::mem::replace(&mut self.misses, misses);
         Waiting {
             awaited,
-            site,
+            site: awaited.caused_at(site),
             began_ns,
             recorded_ns: None,
             processor_ns: None,
@@ -411,6 +431,7 @@ mod tests {
         missed: Some((Oid(5), TypeRef::of::<Option<Ref<u64>>>())),
         operation: "",
         to_write: false,
+        caused_at: None,
     };
 
     #[test]

@@ -12,6 +12,17 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct LockId(pub u64);
 
+impl LockId {
+    /// No lock of a program has this bit.
+    const OF_UPDATES: u64 = 1 << 63;
+
+    /// The lock under which nodes combine elements of an array with updates where the elements
+    /// have no owner that does so.
+    pub const fn of_updates(array: Oid) -> LockId {
+        LockId(Self::OF_UPDATES | array.0)
+    }
+}
+
 /// Which barrier a node has reached.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
@@ -48,7 +59,10 @@ pub enum BarrierId {
 
 impl fmt::Display for LockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock {}", self.0)
+        match self.0 & Self::OF_UPDATES {
+            0 => write!(f, "lock {}", self.0),
+            bit => write!(f, "the lock of updates of the array {}", Oid(self.0 ^ bit)),
+        }
     }
 }
 

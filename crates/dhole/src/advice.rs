@@ -89,6 +89,11 @@ impl Report {
                 "{of_each} for ids of new objects{at}: allocate many at once \
                  (`w.alloc_range(..)`)"
             ),
+            WaitCause::Updates => format!(
+                "{of_each} until updates of an array of `{kind}` were combined with its \
+                 elements{at}: make fewer, larger batches between two barriers, or let the node \
+                 update elements that wrote them last"
+            ),
             WaitCause::Read | WaitCause::Write | WaitCause::Guard if is_queue(line) => format!(
                 "{of_each} for the queue of jobs (`{kind}`){at}: take several at once with \
                  `work_guided`, or make the jobs longer"
@@ -303,6 +308,9 @@ fn cost_of(line: &LineCost) -> String {
         WaitCause::Lock => format!("{waits} for a lock that other nodes held"),
         WaitCause::Barrier | WaitCause::Once => format!("{waits} for the other nodes"),
         WaitCause::Ids => format!("{waits} for ids of new objects"),
+        WaitCause::Updates => {
+            format!("{waits} until updates of an array of `{kind}` were combined with its elements")
+        }
         WaitCause::Guard => format!("{waits} for the guard of `{kind}`, or for its object's node"),
         WaitCause::Pending => format!("{waits} for `{kind}`, which was started before"),
         WaitCause::Read | WaitCause::Write => {

@@ -5,7 +5,7 @@ use std::process::Command;
 use conformance::ports::shm;
 use conformance::{OverPorts, Platform, Simulated};
 use dhole::MessageKind::{
-    BarrierDepart, Coherence as OfMember, FetchReply, IdsReply, LockGrant, OperationReply,
+    BarrierDepart, Coherence as OfMember, FetchReply, FlushAck, IdsReply, LockGrant, OperationReply,
 };
 use dhole::{Barriers, Lock, MessageKind, NodeId, Object, Semaphore, WaitCause, Worker, on, op};
 
@@ -144,6 +144,15 @@ fn is_found_for(cause: WaitCause) -> String {
             if w.node() == NodeId(0) {
                 w.spawn(NodeId(1), number, op!(add))?.join(w)?;
             }
+            Ok(w.barrier()?)
+        }),
+        WaitCause::Updates => waits_for(cause, (sim, FlushAck), one, |w| {
+            let counts = w.once(|w| Ok(w.alloc_array::<u64>(3)))?;
+            if w.node() == NodeId(1) {
+                counts.add_all(w, &[1], &[2])?;
+            }
+            w.barrier()?;
+            assert_eq!(counts.gather(w, &[1]), [2]);
             Ok(w.barrier()?)
         }),
         WaitCause::Ids => alone("by_time::causes::a_wait_for_ids_has_a_lost_wake_up_that_is_found"),

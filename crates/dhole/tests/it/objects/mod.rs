@@ -15,3 +15,4 @@ mod orders;
 mod queue;
 mod surviving;
 mod tasks;
+mod updates;
