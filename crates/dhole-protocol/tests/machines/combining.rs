@@ -38,6 +38,20 @@ enum Op {
     Barrier,
     Lock,
     Unlock,
+    /// Acquires the lock of the array's updates, as before it adds to elements without owners.
+    LockUpdates,
+    /// Adds to an element, which it reads and writes itself.
+    Increase(u64, u64),
+    UnlockUpdates,
+}
+
+impl Op {
+    fn lock(self) -> LockId {
+        match self {
+            Op::LockUpdates | Op::UnlockUpdates => LockId::of_updates(ARRAY),
+            _ => LockId(1),
+        }
+    }
 }
 
 /// A mistake that the exploration must find.
@@ -52,6 +66,8 @@ enum Bug {
     GoOnUnanswered,
     /// An owner that waits at a barrier does not take updates.
     NotAtBarriers,
+    /// Whoever adds to elements without owners takes no lock.
+    Unlocked,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -247,8 +263,13 @@ impl<'p> Run<'p> {
                 self.step(at, event, WorkerIs::InCall, VecDeque::new())?;
                 self.nodes[at].next += 1;
             }
-            Op::Read(place, _) | Op::ReadReleases(place) => return self.reads(at, place),
-            Op::Barrier | Op::Lock | Op::Unlock => {
+            Op::LockUpdates | Op::UnlockUpdates if self.bug == Bug::Unlocked => {
+                self.nodes[at].next += 1;
+            }
+            Op::Read(place, _) | Op::ReadReleases(place) | Op::Increase(place, _) => {
+                return self.reads(at, place);
+            }
+            Op::Barrier | Op::Lock | Op::Unlock | Op::LockUpdates | Op::UnlockUpdates => {
                 let gathered = std::mem::take(&mut self.nodes[at].gathered);
                 if gathered.is_empty() {
                     return self.synchronises(at);
@@ -278,7 +299,9 @@ impl<'p> Run<'p> {
         if self.nodes[at].protocol.has_updates() {
             self.step(at, Event::TakeUpdates, call, VecDeque::new())?;
         }
-        let (event, waits) = match self.programs[at][self.nodes[at].next] {
+        let op = self.programs[at][self.nodes[at].next];
+        let lock = op.lock();
+        let (event, waits) = match op {
             Op::Barrier => (
                 Event::Arrive {
                     once: false,
@@ -286,16 +309,10 @@ impl<'p> Run<'p> {
                 },
                 true,
             ),
-            Op::Lock => (
-                Event::Acquire {
-                    lock: LockId(1),
-                    site: SITE,
-                },
-                true,
-            ),
-            _ => (Event::Release { lock: LockId(1) }, false),
+            Op::Lock | Op::LockUpdates => (Event::Acquire { lock, site: SITE }, true),
+            _ => (Event::Release { lock }, false),
         };
-        if !waits {
+        if op == Op::Unlock {
             self.releases += 1;
         }
         self.nodes[at].phase = Phase::Synchronising;
@@ -314,6 +331,15 @@ impl<'p> Run<'p> {
         if let Some(&(value, true)) = self.nodes[at].heap.get(&place) {
             let expected = match self.programs[at][self.nodes[at].next] {
                 Op::Read(_, expected) => expected,
+                Op::Increase(_, more) => {
+                    let event = ArrayEvent::Write {
+                        elements: one(place),
+                        site: SITE,
+                    };
+                    self.step(at, Event::Array(event), WorkerIs::InCall, VecDeque::new())?;
+                    self.nodes[at].heap.insert(place, (value + more, true));
+                    ANY
+                }
                 _ => self.releases,
             };
             if value != expected && expected != ANY {
@@ -416,7 +442,7 @@ fn explore(programs: &[&[Op]], bug: Bug) -> Result<usize, String> {
     Ok(seen.len())
 }
 
-use Op::{Add, Barrier, Lock, Put, Read, ReadReleases, Unlock};
+use Op::{Add, Barrier, Increase, Lock, LockUpdates, Put, Read, ReadReleases, Unlock};
 
 /// Both add to an element of the first, which adds to one of the second too.
 const TWO: [&[Op]; 2] = [
@@ -479,6 +505,43 @@ const RACING: [&[Op]; 3] = [
     &[Lock, Put(0, 100), Unlock, Barrier],
     &[Add(0, 1), Barrier, Read(0, ANY)],
 ];
+
+/// What a node does that combines its updates itself.
+const OWN: [Op; 4] = [LockUpdates, Increase(0, 1), Op::UnlockUpdates, Barrier];
+
+/// Both add to one element, of which neither is the owner that combines.
+const OWNERLESS: [&[Op]; 2] = [
+    &[
+        LockUpdates,
+        Increase(0, 2),
+        Op::UnlockUpdates,
+        Barrier,
+        Read(0, 3),
+        Barrier,
+    ],
+    &[OWN[0], OWN[1], OWN[2], OWN[3], Read(0, 3), Barrier],
+];
+
+/// One of three holds another lock meanwhile, which another one waits for.
+const OWNERLESS_THREE: [&[Op]; 3] = [
+    &[Lock, OWN[0], OWN[1], OWN[2], Unlock, Barrier, Read(0, 3)],
+    &[Lock, OWN[0], OWN[1], OWN[2], Unlock, Barrier, Read(0, 3)],
+    &[OWN[0], OWN[1], OWN[2], OWN[3], Read(0, 3)],
+];
+
+#[test]
+fn in_every_run_what_nodes_combine_themselves_counts_once() {
+    for programs in [&OWNERLESS[..], &OWNERLESS_THREE] {
+        let states = explore(programs, Bug::None).unwrap_or_else(|error| panic!("{error}"));
+        assert!(states > 100, "{states} states");
+    }
+}
+
+#[test]
+fn nodes_that_combine_without_the_lock_are_found() {
+    let error = explore(&OWNERLESS, Bug::Unlocked).unwrap_err();
+    assert!(error.contains("reads"), "{error}");
+}
 
 #[test]
 fn in_every_run_a_reader_sees_the_updates_that_were_released() {
