@@ -582,7 +582,9 @@ impl World {
                 ObjectsCommand::Finished { call, outcome } => self.finished(id, call, outcome)?,
                 ObjectsCommand::Blocked(call) => self.is_blocked(id, call)?,
                 ObjectsCommand::Freed(_) => {}
-                ObjectsCommand::Start(_) => return Err("nobody starts a process".into()),
+                ObjectsCommand::Start(_) | ObjectsCommand::Execute(_) => {
+                    return Err("nobody starts a process".into());
+                }
             }
         }
         Ok(())

@@ -444,7 +444,9 @@ impl Node {
                     }
                 }
                 ObjectsCommand::Blocked(call) => self.is_settled(call),
-                ObjectsCommand::Freed(_) | ObjectsCommand::Start(_) => {
+                ObjectsCommand::Freed(_)
+                | ObjectsCommand::Start(_)
+                | ObjectsCommand::Execute(_) => {
                     let words = "nothing is freed and nothing started";
                     return Err((Fault::Refused, words.to_owned()));
                 }

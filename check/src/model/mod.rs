@@ -21,6 +21,7 @@
 //! checker that finds nothing has to show that it would.
 
 mod calls;
+mod clerks;
 mod cluster;
 mod collecting;
 pub(crate) mod elements;
@@ -51,6 +52,7 @@ mod waits;
 mod worker;
 mod world;
 
+pub use clerks::{ClerkProgram, Clerked, Does, Mistake};
 pub use cluster::{Action, Cluster, State};
 pub use explore::{Explored, explore, hunt};
 pub use fault::{Fault, Sight};

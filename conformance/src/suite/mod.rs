@@ -14,6 +14,7 @@ mod arrays;
 mod borrowed;
 mod bulk;
 mod calls;
+mod clerks;
 mod clients;
 mod collections;
 mod collectives;
@@ -35,6 +36,7 @@ pub use arrays::*;
 pub use borrowed::*;
 pub use bulk::*;
 pub use calls::*;
+pub use clerks::*;
 pub use clients::*;
 pub use collections::*;
 pub use collectives::*;
@@ -197,6 +199,15 @@ macro_rules! suite {
                 a_full_mailbox_holds_up_its_sender_and_no_other
                 who_has_filled_a_mailbox_can_still_receive
                 processes_of_a_node_share_its_mailbox
+                reading_calls_that_take_a_worker_are_in_progress_together
+                a_writing_call_that_takes_a_worker_is_in_progress_alone
+                a_call_that_takes_a_worker_waits_for_its_guard
+                what_an_operation_with_a_worker_writes_its_caller_reads
+                an_operation_with_a_worker_that_fails_says_so_to_its_caller
+                a_call_that_takes_a_worker_is_refused_under_a_lock_of_the_own_node
+                an_object_that_takes_a_worker_stays_on_its_node
+                services_that_wait_for_each_other_are_an_error
+                a_call_that_takes_a_worker_takes_two_messages
                 a_receive_that_no_node_satisfies_is_a_deadlock_that_names_it
                 messages_that_no_node_receives_are_a_warning_with_their_line
                 messages_that_cannot_be_are_errors_that_say_why

@@ -5,6 +5,7 @@ mod announcing;
 mod array_family;
 mod arrays;
 mod bugs;
+mod clerks;
 mod collection;
 mod collectives;
 mod directory;

@@ -4,9 +4,11 @@
 mod argument;
 mod client;
 mod constructor;
+mod execute;
 mod generate;
 mod on_end;
 mod operation;
+mod worker;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -104,6 +106,12 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
                 }
             }
         }
+    }
+    let takes_worker = operations.iter().any(|it| it.takes_worker);
+    if let Some(hook) = operations.iter().find(|it| takes_worker && it.on_loss) {
+        let what = "a type whose operations take a worker has no `#[on_loss]`: they may be in \
+                    progress when a node is lost";
+        return Err(Error::new_spanned(&hook.name, what));
     }
     let mut on_loss = operations.iter().filter(|it| it.on_loss);
     if let (Some(_), Some(second)) = (on_loss.next(), on_loss.next()) {

@@ -170,6 +170,7 @@ pub mod __private {
 
     pub use crate::Strategy;
     pub use crate::Worker;
+    pub use crate::error::Result as Ran;
     pub use crate::object::*;
     pub use crate::spawn::function;
 }

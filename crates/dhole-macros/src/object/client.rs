@@ -8,7 +8,8 @@ use syn::{
 };
 
 use super::argument::Argument;
-use super::generate::{goes_on, names_of, own, parameters, starter_name};
+use super::execute::own;
+use super::generate::{goes_on, names_of, parameters, starter_name};
 use super::operation::Operation;
 use super::spelled_out;
 

@@ -9,7 +9,8 @@ use syn::{
 };
 
 use super::argument::{self, Argument};
-use super::generate::{own, parameters};
+use super::execute::own;
+use super::generate::parameters;
 use super::operation::{NEW, takes_attribute};
 
 /// A constructor, as the program writes it.

@@ -1,17 +1,13 @@
 //! What the attribute writes: the handle, its methods, and the table of operations.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{GenericParam, ItemImpl, LitStr, Type};
 
-use super::argument::{self, Argument};
+use super::argument::Argument;
+use super::execute::{arm, executed, guard_name, own, seen};
 use super::operation::Operation;
 use super::spelled_out;
-
-/// An identifier that no name of the program meets.
-pub(super) fn own(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
-}
 
 pub(super) fn generate(
     block: &ItemImpl,
@@ -51,10 +47,27 @@ pub(super) fn generate(
     // No name that an operation gives an argument may meet one of the code around it.
     let out = own("out");
     let infos = operations.iter().map(|it| info(it, type_name, private));
-    let arms = operations.iter().enumerate().map(|(number, it)| {
-        let number = number as u16;
-        arm(number, it, &out, private)
-    });
+    let executes = if operations.iter().any(|it| it.takes_worker) {
+        executed(operations, private)
+    } else {
+        let arms = operations.iter().enumerate().map(|(number, it)| {
+            let number = number as u16;
+            arm(number, it, &out, private)
+        });
+        quote! {
+            fn apply(
+                &mut self,
+                operation: u16,
+                arguments: &[u8],
+                #out: &mut ::std::vec::Vec<u8>,
+            ) -> ::core::result::Result<#private::Applied, #private::Malformed> {
+                match operation {
+                    #(#arms)*
+                    _ => ::core::result::Result::Err(#private::Malformed::NO_OPERATION),
+                }
+            }
+        }
+    };
     let doc = format!("The operations of [`{type_name}`], as a handle has them.");
     quote! {
         const _: () = {
@@ -113,17 +126,7 @@ pub(super) fn generate(
                 #constructors
                 #left
 
-                fn apply(
-                    &mut self,
-                    operation: u16,
-                    arguments: &[u8],
-                    #out: &mut ::std::vec::Vec<u8>,
-                ) -> ::core::result::Result<#private::Applied, #private::Malformed> {
-                    match operation {
-                        #(#arms)*
-                        _ => ::core::result::Result::Err(#private::Malformed::NO_OPERATION),
-                    }
-                }
+                #executes
             }
         };
     }
@@ -157,10 +160,6 @@ pub(super) fn parameters<'a>(
     each.collect()
 }
 
-fn guard_name(operation: &Operation) -> Ident {
-    format_ident!("__dhole_when_{}", operation.name)
-}
-
 /// The guard, as a method that sees the arguments by reference.
 fn when(operation: &Operation) -> Option<TokenStream> {
     use syn::spanned::Spanned;
@@ -174,12 +173,6 @@ fn when(operation: &Operation) -> Option<TokenStream> {
             #guard
         }
     })
-}
-
-/// The names of the arguments that the guard sees.
-fn seen(operation: &Operation) -> impl Iterator<Item = &Ident> {
-    let seen = operation.arguments.iter().filter(|it| !it.is_out());
-    seen.map(|it| &it.name)
 }
 
 /// The handle's method that calls an operation and waits for its result.
@@ -196,7 +189,7 @@ fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -
     let parameters = parameters(arguments.iter(), ty);
     let result = spelled_out(operation.result.clone(), ty);
     let (worker, state) = (own("worker"), own("state"));
-    let given = arguments.iter().map(|it| it.given(private));
+    let given: Vec<_> = arguments.iter().map(|it| it.given(private)).collect();
     let patterns = taken(operation, |_| true, private);
     let lent = arguments.iter().map(|it| it.lent_here(private));
     let may = match guard {
@@ -212,15 +205,10 @@ fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -
         false => (quote!(read), quote!(&#ty)),
     };
     let (there, back) = (there(operation, private), back(operation, private));
-    quote! {
-        #(#docs)*
-        #[track_caller]
-        #[inline]
-        #visibility fn #name(
-            &self,
-            #worker: &mut #private::Worker<'_>,
-            #(#parameters),*
-        ) -> ::core::result::Result<#result, #private::ObjectError> {
+    let body = if operation.takes_worker {
+        called_by_process(number, &worker, &given, (there, back), private)
+    } else {
+        quote! {
             #private::#call(
                 #worker,
                 self.0,
@@ -231,6 +219,37 @@ fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -
                 #private::Travel { there: #there, back: #back },
             )
         }
+    };
+    quote! {
+        #(#docs)*
+        #[track_caller]
+        #[inline]
+        #visibility fn #name(
+            &self,
+            #worker: &mut #private::Worker<'_>,
+            #(#parameters),*
+        ) -> ::core::result::Result<#result, #private::ObjectError> {
+            #body
+        }
+    }
+}
+
+/// The handle's method that calls an operation with a worker, but for what all methods have.
+fn called_by_process(
+    number: u16,
+    worker: &Ident,
+    given: &[TokenStream],
+    (there, back): (TokenStream, TokenStream),
+    private: &TokenStream,
+) -> TokenStream {
+    quote! {
+        #private::call_by_process(
+            #worker,
+            self.0,
+            #number,
+            (#(#given,)*),
+            #private::Travel { there: #there, back: #back },
+        )
     }
 }
 
@@ -358,57 +377,20 @@ fn info(operation: &Operation, type_name: &Ident, private: &TokenStream) -> Toke
         guard,
         ..
     } = operation;
-    let guarded = guard.is_some();
+    let (guarded, takes_worker) = (guard.is_some(), operation.takes_worker);
     let full = format!("{type_name}::{name}");
-    let types = arguments.iter().map(Argument::signature);
+    let worker = takes_worker.then(|| quote!(&mut Worker));
+    let types = worker
+        .into_iter()
+        .chain(arguments.iter().map(Argument::signature));
     let signature = format!("{} -> {result}", quote!(#(#types),*));
     quote! {
         #private::OperationInfo {
             name: #full,
             writes: #writes,
             guarded: #guarded,
+            takes_worker: #takes_worker,
             signature: #signature,
-        }
-    }
-}
-
-/// The arm that executes an operation on the state, from bytes to bytes.
-fn arm(number: u16, operation: &Operation, out: &Ident, private: &TokenStream) -> TokenStream {
-    let Operation {
-        name,
-        arguments,
-        result,
-        result_span,
-        guard,
-        ..
-    } = operation;
-    let travel = arguments.iter().filter_map(Argument::travels);
-    let travel = travel.map(|ty| argument::travels(ty, private));
-    let result = quote_spanned!(*result_span=> #private::travels::<#result>(););
-    let blocked = guard.as_ref().map(|_| {
-        let (guard, seen) = (guard_name(operation), seen(operation));
-        quote! {
-            if !self.#guard(#(&#seen),*) {
-                return ::core::result::Result::Ok(#private::Applied::Blocked);
-            }
-        }
-    });
-    let patterns = arguments.iter().map(|it| it.decoded_pattern(private));
-    let types = arguments.iter().map(|it| it.decoded(private));
-    let lent = arguments.iter().map(Argument::lent_there);
-    let value = own("value");
-    let backs = operation.outs().map(|it| it.sent_back(private));
-    quote! {
-        #number => {
-            #(#travel)*
-            #result
-            let (#(#patterns,)*): (#(#types,)*) =
-                #private::decode("the arguments", arguments)?;
-            #blocked
-            let #value = self.#name(#(#lent),*);
-            #private::encode_to("the result", &#value, #out)?;
-            #(#private::encode_to("the result", &#backs, #out)?;)*
-            ::core::result::Result::Ok(#private::Applied::Done)
         }
     }
 }

@@ -9,6 +9,7 @@ use syn::{
 };
 
 use super::argument::{self, Argument, by_value, takes_out};
+use super::worker::{self, is_worker};
 
 /// The attribute of the method that the engine executes when a node is lost.
 const ON_LOSS: &str = "on_loss";
@@ -29,6 +30,8 @@ pub(super) struct Operation {
     pub result: TokenStream,
     pub result_span: Span,
     pub guard: Option<Expr>,
+    /// It takes a worker, so a process of the object's node executes it.
+    pub takes_worker: bool,
     /// The engine alone executes it, when a node is lost: the handle does not have it.
     pub on_loss: bool,
 }
@@ -89,6 +92,10 @@ pub(super) fn operation(
         let FnArg::Typed(argument) = argument else {
             continue;
         };
+        if is_worker(&argument.ty) {
+            worker::check(argument, index, is_out)?;
+            continue;
+        }
         let name = match &*argument.pat {
             Pat::Ident(name) => name.ident.clone(),
             _ if guard.is_some() => {
@@ -100,7 +107,13 @@ pub(super) fn operation(
         arguments.push(Argument::parse(argument, name, is_out)?);
     }
     let signature = &function.sig;
+    let takes_worker = worker::takes(signature);
     let (result, result_span) = match &signature.output {
+        output if takes_worker => {
+            let ty = worker::result(output, &signature.ident)?;
+            by_value(ty, "a result")?;
+            (ty.to_token_stream(), ty.span())
+        }
         ReturnType::Default => (quote!(()), signature.ident.span()),
         ReturnType::Type(_, ty) => {
             by_value(ty, "a result")?;
@@ -125,6 +138,7 @@ pub(super) fn operation(
         result,
         result_span,
         guard,
+        takes_worker,
         on_loss: false,
     }))
 }
@@ -171,6 +185,7 @@ fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Re
                 result: quote!(()),
                 result_span: signature.ident.span(),
                 guard: None,
+                takes_worker: false,
                 on_loss: true,
             })
         }

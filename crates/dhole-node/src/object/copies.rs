@@ -6,14 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
-use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Outcome, Refusal, Saved, Tried};
+use dhole_protocol::objects::{
+    Admitted, Bytes, Call, CallRef, Host, Outcome, Refusal, Saved, Tried,
+};
 use dhole_protocol::{Protocol, WriteNotices};
 use dhole_registry::fnv1a;
 use rustc_hash::FxHashMap;
 
 use crate::failure::into_words;
 
-use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType, encode};
+use super::kind::{
+    self, AnyObject, Applied, Kind, Lent, Malformed, ObjectType, OperationInfo, encode,
+};
 
 /// The copies of objects on one node.
 #[derive(Default)]
@@ -78,11 +82,36 @@ impl Kept {
         }
     }
 
+    /// The operation that a call says, of the type that it says.
+    #[inline]
+    fn checked(
+        &self,
+        key: u64,
+        operation: u16,
+        writes: bool,
+    ) -> Result<&'static OperationInfo, Refusal> {
+        if self.key != key {
+            return Err(Refusal::OtherType(self.kind.name().into()));
+        }
+        let info = self.kind.operations.get(usize::from(operation));
+        // Whoever says that it only reads a replica must not change it, and only the order of the
+        // group says that a node is lost.
+        let is_hook = self.kind.on_loss == Some(operation);
+        match info.filter(|info| !is_hook && info.writes == writes) {
+            Some(info) => Ok(info),
+            None => Err(Refusal::Malformed("it has no such operation".into())),
+        }
+    }
+
     #[cold]
     fn panicked(&mut self, operation: u16, panic: Box<dyn Any + Send>) -> Refusal {
+        self.has_panicked(operation, into_words(panic))
+    }
+
+    fn has_panicked(&mut self, operation: u16, words: Arc<str>) -> Refusal {
         let poisoned = Refusal::Poisoned {
             operation: self.kind.operation(operation),
-            words: into_words(panic),
+            words,
         };
         let info = self.kind.operations.get(usize::from(operation));
         if info.is_some_and(|info| info.writes) {
@@ -135,6 +164,31 @@ impl Copies {
         self.result = room;
     }
 
+    /// Lends the state of an object that has a monitor to the process that executes a call.
+    pub fn lend(&mut self, call: &Call) -> Result<Box<dyn Lent>, Refusal> {
+        let Some(kept) = self.copies.get_mut(&call.object) else {
+            return Err(self.why_not(call.object));
+        };
+        let kept = kept.sound()?;
+        kept.checked(call.kind, call.operation, call.writes)?;
+        kept.state.lend(call.writes).ok_or(Refusal::Unknown)
+    }
+
+    /// Takes the state back, if the object is here still.
+    pub fn give_back(&mut self, object: ObjectId, state: Box<dyn Any + Send>) {
+        if let Some(kept) = self.copies.get_mut(&object) {
+            kept.state.give_back(state);
+        }
+    }
+
+    /// The operation of a process has panicked.
+    pub fn panicked(&mut self, call: &Call, words: Arc<str>) -> Refusal {
+        match self.copies.get_mut(&call.object) {
+            Some(kept) => kept.has_panicked(call.operation, words),
+            None => Refusal::Panicked(words),
+        }
+    }
+
     /// Runs an operation of a known type.
     #[inline]
     pub fn run<T: ObjectType>(
@@ -153,6 +207,21 @@ impl Copies {
         })?;
         ran.ok_or_else(|| Refusal::OtherType(kept.kind.name().into()))
     }
+}
+
+/// How a call that holds the monitor of its object is executed.
+fn admitted(
+    state: &dyn AnyObject,
+    takes_worker: bool,
+    (operation, arguments): (u16, &[u8]),
+) -> Result<Admitted, Malformed> {
+    if !takes_worker {
+        return Ok(Admitted::AtOnce);
+    }
+    Ok(match state.may(operation, arguments)? {
+        true => Admitted::ByProcess,
+        false => Admitted::Blocked,
+    })
 }
 
 /// The copies of a node, and what its worker has seen.
@@ -209,23 +278,31 @@ impl Host for Hosting<'_> {
             return Err(self.copies.why_not(object));
         };
         let kept = kept.sound()?;
-        if kept.key != kind {
-            return Err(Refusal::OtherType(kept.kind.name().into()));
-        }
-        let info = kept.kind.operations.get(usize::from(operation));
-        // Whoever says that it only reads a replica must not change it, and only the order of the
-        // group says that a node is lost.
-        let is_hook = kept.kind.on_loss == Some(operation);
-        if is_hook || info.is_none_or(|info| info.writes != writes) {
-            let what = "it has no such operation";
-            return Err(Refusal::Malformed(what.into()));
-        }
+        kept.checked(kind, operation, writes)?;
         let began = self.copies.stopwatch.map(|now| (now, now()));
         let applied = kept.run(operation, |state| state.apply(operation, arguments, result));
         if let Some((now, began)) = began {
             self.copies.executed_ns += now().saturating_sub(began);
         }
         Ok(applied?.map_err(|cause| malformed(*cause))? == Applied::Done)
+    }
+
+    fn has_monitor(&self, object: ObjectId) -> bool {
+        let kept = self.copies.copies.get(&object);
+        kept.is_some_and(|kept| kept.kind.has_monitor)
+    }
+
+    fn admits(&mut self, call: CallRef<'_>) -> Result<Admitted, Refusal> {
+        let Some(kept) = self.copies.copies.get_mut(&call.object) else {
+            return Err(self.copies.why_not(call.object));
+        };
+        let kept = kept.sound()?;
+        let info = kept.checked(call.kind, call.operation, call.writes)?;
+        let asked = (call.operation, call.arguments);
+        let admitted = kept.run(call.operation, |state| {
+            admitted(state, info.takes_worker, asked)
+        })?;
+        admitted.map_err(malformed)
     }
 
     fn lose(&mut self, object: ObjectId, node: NodeId) -> Option<u16> {
@@ -245,6 +322,9 @@ impl Host for Hosting<'_> {
             return Err(self.copies.why_not(object));
         };
         let kept = kept.sound()?;
+        if kept.kind.has_monitor {
+            return Err(Refusal::TakesWorker);
+        }
         let state = catch_unwind(AssertUnwindSafe(|| kept.state.save()))
             .map_err(|panic| Refusal::Malformed(into_words(panic)))?;
         Ok((kept.key, state.map_err(malformed)?))

@@ -11,7 +11,7 @@ use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::invoke::{Wanted, malformed};
-use super::kind::{self, Kind, Malformed, ObjectType};
+use super::kind::{self, Kind, Malformed, ObjectType, has_monitor};
 use crate::object_error::ObjectError;
 use crate::worker::Worker;
 
@@ -105,6 +105,9 @@ impl<T: ObjectType> Object<T> {
         let wanted = named(object, "Object::strategy", site);
         if let Some(cause) = outside(strategy, w.nodes()) {
             return Err(w.refused(wanted, *malformed(cause)));
+        }
+        if const { has_monitor::<T>() } {
+            return Err(w.refused(wanted, Refusal::TakesWorker));
         }
         let event = |call| ObjectsEvent::Change {
             call,
@@ -265,6 +268,9 @@ impl Worker<'_> {
             None => bytes,
         };
         let state = bytes.map_err(|cause| not_made(*malformed(cause)))?;
+        if strategy == Strategy::Replicated && const { has_monitor::<T>() } {
+            return Err(not_made(Refusal::TakesWorker));
+        }
         let wanted = named(object, "making it", site);
         let event = |call| ObjectsEvent::Create {
             call,

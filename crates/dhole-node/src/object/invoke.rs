@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 
 use super::copies::{self, Copies};
 use super::handle::{Object, id_of};
-use super::kind::{Malformed, ObjectType, decode_to, encode_arguments};
+use super::kind::{Malformed, ObjectType, OperationInfo, decode_to, encode_arguments};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::object_error::ObjectError;
+use crate::spawn::NO_PROCESSES;
 use crate::waits::Awaited;
 use crate::worker::{Failure, Link, Worker};
 
@@ -161,6 +162,27 @@ pub fn call_as<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         back: decode_to,
     };
     w.call_in_turn(asked, Some((arguments, run)), guard, travel)
+}
+
+/// Calls an operation that takes a worker: a process of the object's node executes it, also where
+/// that is the caller's. What code that `#[dhole::object]` writes calls.
+#[track_caller]
+pub fn call_by_process<T: ObjectType, A, R>(
+    w: &mut Worker<'_>,
+    tag: Tag<T>,
+    operation: u16,
+    arguments: A,
+    travel: Travel<A, R>,
+) -> Result<R, ObjectError> {
+    let writes = T::OPERATIONS[usize::from(operation)].writes;
+    let asked = Asked::new(tag, operation, writes, CallSite::caller());
+    if w.is_paged() {
+        let cause = Refusal::Malformed(NO_PROCESSES.into());
+        return Err(w.refused(asked.wanted(), cause));
+    }
+    // Its guard is for the object's node to see, so it is never executed by the caller.
+    let run = |_: &mut T, _: A| unreachable!("a process executes it");
+    w.call_in_turn(asked, Some((arguments, run)), |_, _| false, travel)
 }
 
 /// What comes of an operation where nothing fails.
@@ -328,6 +350,9 @@ impl<'id> Worker<'id> {
                     return Ok(tried);
                 }
             }
+            if state.must_not_wait_for(object, operation, T::OPERATIONS) {
+                return Ok(Err(Box::new(Refusal::HoldsLock)));
+            }
             if !settles {
                 let goes = ObjectsEvent::SendBatches;
                 link.stepping(call, |state, step| state.step_objects(goes, step))?;
@@ -427,6 +452,23 @@ impl State {
     fn may_read_at_once(&self) -> bool {
         let quiet = self.ended().is_none() && !self.protocol.has_deferred();
         quiet && !self.here.machine.is_acquire_due() && self.here.is_settled()
+    }
+
+    /// Whether a call of an object here would wait for a process that cannot begin, because the
+    /// caller holds a lock.
+    fn must_not_wait_for(
+        &self,
+        object: ObjectId,
+        operation: u16,
+        operations: &[OperationInfo],
+    ) -> bool {
+        let Some(info) = operations.get(usize::from(operation)) else {
+            return false;
+        };
+        let machine = &self.here.machine;
+        machine.place(object) == Some(Place::Monitored)
+            && self.holds_anything()
+            && (info.takes_worker || !machine.would_begin(object, info.writes))
     }
 
     /// Whether there is nothing to be done here before an operation, or after one that tells

@@ -13,6 +13,8 @@ use postcard::ser_flavors::{Flavor, Size};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::worker::Worker;
+
 /// A type whose values can be shared as objects with operations. Implemented by
 /// [`#[dhole::object]`](macro@dhole_macros::object), which see; do not implement it by hand.
 #[diagnostic::on_unimplemented(
@@ -49,6 +51,53 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
+    /// As [`apply`](ObjectType::apply), of an operation that only reads. Objects whose operations
+    /// take a worker have this.
+    #[doc(hidden)]
+    fn look(
+        &self,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<Applied, Malformed> {
+        let _ = (operation, arguments, result);
+        Err(Malformed::NO_OPERATION)
+    }
+
+    /// Whether the guard of an operation that takes a worker is true.
+    #[doc(hidden)]
+    fn may(&self, operation: u16, arguments: &[u8]) -> Result<bool, Malformed> {
+        let _ = (operation, arguments);
+        Err(Malformed::NO_OPERATION)
+    }
+
+    /// Executes an operation that takes a worker and only reads, and appends the bytes of its
+    /// result.
+    #[doc(hidden)]
+    fn execute_shared(
+        &self,
+        w: &mut Worker<'_>,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<crate::Result<()>, Malformed> {
+        let _ = (w, operation, arguments, result);
+        Err(Malformed::NO_OPERATION)
+    }
+
+    /// The same of one that writes.
+    #[doc(hidden)]
+    fn execute(
+        &mut self,
+        w: &mut Worker<'_>,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<crate::Result<()>, Malformed> {
+        let _ = (w, operation, arguments, result);
+        Err(Malformed::NO_OPERATION)
+    }
+
     /// Executes the operation of this number, if its guard is true, and appends the bytes of its
     /// result.
     #[doc(hidden)]
@@ -69,6 +118,8 @@ pub struct OperationInfo {
     pub writes: bool,
     /// Whether it has a guard.
     pub guarded: bool,
+    /// Whether it takes a worker: then a process of the object's node executes it.
+    pub takes_worker: bool,
     /// Its arguments and its result, as the program spells them.
     pub signature: &'static str,
 }
@@ -228,6 +279,23 @@ pub(crate) trait AnyObject: Any + Send {
     ) -> Result<Applied, Box<Malformed>>;
     fn save(&self) -> Result<Bytes, Malformed>;
     fn left(&self) -> Option<String>;
+
+    /// Whether the guard of an operation that takes a worker is true.
+    fn may(&self, operation: u16, arguments: &[u8]) -> Result<bool, Malformed> {
+        let _ = (operation, arguments);
+        Err(Malformed::NO_OPERATION)
+    }
+
+    /// Lends the state to a process, alone or with others that only read.
+    fn lend(&mut self, writes: bool) -> Option<Box<dyn Lent>> {
+        let _ = writes;
+        None
+    }
+
+    /// Takes back what was lent.
+    fn give_back(&mut self, state: Box<dyn Any + Send>) {
+        drop(state);
+    }
 }
 
 impl<T: ObjectType> AnyObject for T {
@@ -249,6 +317,122 @@ impl<T: ObjectType> AnyObject for T {
     }
 }
 
+/// A state that is lent to a process.
+pub(crate) trait Lent: Send {
+    /// Executes an operation that takes a worker, and appends the bytes of its result.
+    fn execute(
+        &mut self,
+        w: &mut Worker<'_>,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<crate::Result<()>, Malformed>;
+
+    /// The state, to be given back.
+    fn into_state(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+/// The state of an object that has a monitor, in an `Arc`. Operations that only read share it while
+/// they run. One that writes takes it out until it is over, for it holds the monitor alone.
+pub(crate) struct Monitored<T>(Option<Arc<T>>);
+
+impl<T> Monitored<T> {
+    pub fn new(state: T) -> Monitored<T> {
+        Monitored(Some(Arc::new(state)))
+    }
+}
+
+/// A state, as a process has it: alone, where its operation writes.
+struct Taken<T> {
+    state: Arc<T>,
+    writes: bool,
+}
+
+const IN_USE: Malformed = Malformed {
+    what: "the state of an object",
+    cause: Cow::Borrowed("an operation that takes a worker has it"),
+};
+
+impl<T: ObjectType> AnyObject for Monitored<T> {
+    fn apply(
+        &mut self,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<Applied, Box<Malformed>> {
+        let state = self.0.as_mut().ok_or_else(|| Box::new(IN_USE))?;
+        let info = T::OPERATIONS.get(usize::from(operation));
+        let applied = match info.is_some_and(|info| info.writes) {
+            true => Arc::get_mut(state)
+                .ok_or_else(|| Box::new(IN_USE))?
+                .apply(operation, arguments, result),
+            false => state.look(operation, arguments, result),
+        };
+        applied.map_err(Box::new)
+    }
+
+    fn save(&self) -> Result<Bytes, Malformed> {
+        encode("the state of an object", &**self.0.as_ref().ok_or(IN_USE)?)
+    }
+
+    fn left(&self) -> Option<String> {
+        self.0.as_ref()?.left()
+    }
+
+    fn may(&self, operation: u16, arguments: &[u8]) -> Result<bool, Malformed> {
+        self.0.as_ref().ok_or(IN_USE)?.may(operation, arguments)
+    }
+
+    fn lend(&mut self, writes: bool) -> Option<Box<dyn Lent>> {
+        let state = match writes {
+            true => self.0.take(),
+            false => self.0.clone(),
+        };
+        state.map(|state| Box::new(Taken { state, writes }) as _)
+    }
+
+    fn give_back(&mut self, state: Box<dyn Any + Send>) {
+        if let Ok(state) = state.downcast::<Arc<T>>()
+            && self.0.is_none()
+        {
+            self.0 = Some(*state);
+        }
+    }
+}
+
+impl<T: ObjectType> Lent for Taken<T> {
+    fn execute(
+        &mut self,
+        w: &mut Worker<'_>,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<crate::Result<()>, Malformed> {
+        match self.writes {
+            true => Arc::get_mut(&mut self.state)
+                .ok_or(IN_USE)?
+                .execute(w, operation, arguments, result),
+            false => self.state.execute_shared(w, operation, arguments, result),
+        }
+    }
+
+    fn into_state(self: Box<Self>) -> Box<dyn Any + Send> {
+        Box::new(self.state)
+    }
+}
+
+/// Whether objects of the type have monitors: some of its operations take a worker.
+pub(crate) const fn has_monitor<T: ObjectType>() -> bool {
+    let mut number = 0;
+    while number < T::OPERATIONS.len() {
+        if T::OPERATIONS[number].takes_worker {
+            return true;
+        }
+        number += 1;
+    }
+    false
+}
+
 /// Makes a state of its bytes.
 type Restore = fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>;
 
@@ -264,6 +448,8 @@ pub(crate) struct Kind {
     constructors: &'static [ConstructorInfo],
     restore: Restore,
     construct: Construct,
+    /// Whether objects of the type have monitors, for some operations take a worker.
+    pub has_monitor: bool,
 }
 
 struct Of<T>(T);
@@ -279,10 +465,19 @@ impl<T: ObjectType> Ship for Of<T> {
         constructors: T::CONSTRUCTORS,
         construct: |constructor, bytes| {
             let made = T::construct(constructor, bytes)?;
-            Ok(made.map(|(state, comes_back)| (Box::new(state) as _, comes_back)))
+            Ok(made.map(|(state, comes_back)| (kept(state), comes_back)))
         },
-        restore: |bytes| Ok(Box::new(decode::<T>("the state of an object", bytes)?)),
+        restore: |bytes| Ok(kept(decode::<T>("the state of an object", bytes)?)),
+        has_monitor: has_monitor::<T>(),
     };
+}
+
+/// A state, as a node keeps it.
+fn kept<T: ObjectType>(state: T) -> Box<dyn AnyObject> {
+    match const { has_monitor::<T>() } {
+        true => Box::new(Monitored::new(state)),
+        false => Box::new(state),
+    }
 }
 
 impl Kind {

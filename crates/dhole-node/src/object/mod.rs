@@ -5,6 +5,7 @@
 //! | `borrowed` | arguments that are lent: their bytes, and what comes back in them |
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
 //! | `makes` | what constructors return |
+//! | `monitored` | executing operations that take a worker |
 //! | `client` | handles with a user half |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
@@ -24,6 +25,7 @@ mod handle;
 mod invoke;
 pub(crate) mod kind;
 mod makes;
+mod monitored;
 mod order;
 mod pending;
 mod rendezvous;
@@ -35,11 +37,12 @@ pub use borrowed::{
 };
 pub use client::{Client, ClientParts, ClientType, make_client};
 pub use handle::{Object, make, on, replicated};
-pub use invoke::{Calling, Travel, call_as, read, write};
+pub use invoke::{Calling, Travel, call_as, call_by_process, read, write};
 pub use kind::{
     Applied, Constructed, ConstructorInfo, Malformed, ObjectType, OperationInfo, decode, decode_to,
     encode, encode_arguments, encode_to, encoded_len, travels,
 };
 pub use makes::Makes;
+pub(crate) use monitored::SITE as EXECUTION;
 pub use pending::{Pending, start, start_numbered};
 pub(crate) use step::ObjectsHere;

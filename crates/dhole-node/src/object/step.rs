@@ -10,7 +10,7 @@ use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
     Bytes, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
-    PackedResults, Place, Predefined, Refusal, SequenceMap, Start, check_group,
+    PackedResults, Place, Predefined, Refusal, SequenceMap, check_group,
 };
 use dhole_protocol::{Message, ProtocolError, Waiter};
 use dhole_wire::Wire;
@@ -24,6 +24,7 @@ use super::kind::{self, Kind, ObjectType};
 use super::pending::{Sent, StartedAs};
 use crate::node::{Node, State};
 use crate::settings::Settings as RunSettings;
+use crate::spawn::Process;
 use crate::step::Step;
 
 /// A node's objects with operations.
@@ -533,7 +534,8 @@ impl State {
                     self.here.last_met.0 = None;
                     Ok(())
                 }
-                ObjectsCommand::Start(start) => self.take_in(start, step),
+                ObjectsCommand::Start(start) => self.take_in(Process::Started(start), step),
+                ObjectsCommand::Execute(call) => self.take_in(Process::Operation(call), step),
                 ObjectsCommand::Blocked(call) => {
                     if self.here.is_blocked(call) {
                         self.goes_on_after(call);
@@ -577,7 +579,7 @@ impl State {
         let machine = &self.here.machine;
         let before_all = (0..self.id.index()).all(|it| self.membership.is_gone(NodeId::at(it)));
         let left = self.here.copies.left(|object| match machine.place(object) {
-            Some(Place::Here) => true,
+            Some(Place::Here | Place::Monitored) => true,
             Some(Place::Replicated) => before_all,
             _ => false,
         });
@@ -635,13 +637,13 @@ impl State {
     }
 
     /// A process was started here.
-    fn take_in(&mut self, start: Start, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+    fn take_in(&mut self, process: Process, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         let nodes = self.nodes;
-        let Err(Start { by, time, .. }) = self.scheduler.take_in(start, nodes) else {
+        let Err(process) = self.scheduler.take_in(process, nodes) else {
             return Ok(());
         };
         let outcome = Err(Refusal::TooManyProcesses(MOST_CALLS * nodes));
-        self.step_objects(ObjectsEvent::Ended { by, time, outcome }, step)
+        self.step_objects(process.ended(outcome), step)
     }
 
     /// Multicasts to all nodes in one order.

@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::CallSite;
 use dhole_protocol::Event;
-use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Start};
+use dhole_protocol::objects::{Bytes, Outcome, Refusal, Start};
 
 use super::op::Runs;
+use super::process::Process;
 use crate::error::Error;
 use crate::failure::{Failed, why};
 use crate::machine::Fiber;
@@ -20,13 +21,13 @@ pub(crate) fn run_processes(
     mut lend: impl FnMut(&mut dyn FnMut(&mut Worker<'_>)),
 ) -> Fiber {
     let mut next = node.monitor.lock().split().1.scheduler.take_begins();
-    while let Some(start) = next {
-        lend(&mut |w| w.run_process(&start));
+    while let Some(process) = next {
+        lend(&mut |w| w.run_process(&process));
         let mut guard = node.monitor.lock();
         let state = guard.split().1;
         let ended = state.ended().is_some();
         next = match state.scheduler.after_end(ended) {
-            Ok(start) => Some(start),
+            Ok(process) => Some(process),
             Err(fiber) => return fiber,
         };
     }
@@ -34,7 +35,7 @@ pub(crate) fn run_processes(
 }
 
 impl Worker<'_> {
-    fn run_process(&mut self, start: &Start) {
+    fn run_process(&mut self, process: &Process) {
         let link = &self.link;
         let now_ns = link.machine.waited(link.node.id);
         // The process that let this one begin may wait.
@@ -46,12 +47,7 @@ impl Worker<'_> {
             .counting
             .phases
             .ends(now_ns);
-        let outcome = self.outcome_of(start);
-        let ended = ObjectsEvent::Ended {
-            by: start.by,
-            time: start.time.clone(),
-            outcome: outcome.map_err(refusal),
-        };
+        let ended = process.ended(self.outcome_of(process));
         // If the run has ended, nobody waits for it any more.
         let _over = self.exclusive(CallSite::runtime("the end of a process"), |link, call| {
             // Whoever holds a lock keeps the turn, so what this node holds is this process's.
@@ -64,7 +60,7 @@ impl Worker<'_> {
         });
     }
 
-    fn outcome_of(&mut self, start: &Start) -> Result<Bytes, Failed> {
+    fn outcome_of(&mut self, process: &Process) -> Outcome {
         let begun: Result<(), Box<Failure>> = self.exclusive(
             CallSite::runtime("the beginning of a process"),
             |link, call| {
@@ -73,9 +69,16 @@ impl Worker<'_> {
             },
         );
         if let Err(failure) = begun {
-            let error = self.link.sync_error(*failure, start.site);
-            return Err(Failed::Error(Box::new(error.into())));
+            let error = self.link.sync_error(*failure, process.site());
+            return Err(refusal(Failed::Error(Box::new(error.into()))));
         }
+        match process {
+            Process::Started(start) => self.run(start).map_err(refusal),
+            Process::Operation(call) => self.execute(call),
+        }
+    }
+
+    fn run(&mut self, start: &Start) -> Result<Bytes, Failed> {
         let run = || Runs::run(start.what, self, &start.arguments);
         let ran = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(ran) => ran.map_err(|error| Failed::Error(Box::new(error))),

@@ -14,6 +14,10 @@ use crate::process_error::ProcessError;
 use crate::sync_error::{RunEnded, SyncError};
 use crate::worker::{Failure, Worker};
 
+/// Why no process is started under TreadMarks.
+pub(crate) const NO_PROCESSES: &str =
+    "a run under treadmarks has no processes, for its nodes meet with whole pages";
+
 /// The node on which to start a process: [`on`](crate::object::on) a named one, or [`anywhere`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Where(At);
@@ -218,9 +222,7 @@ impl Worker<'_> {
     ) -> Result<(u32, dhole_protocol::objects::Bytes), Refusal> {
         let refuse = |why: &str| Refusal::Malformed(why.into());
         if self.is_paged() {
-            return Err(refuse(
-                "a run under treadmarks has no processes, for its nodes meet with whole pages",
-            ));
+            return Err(refuse(NO_PROCESSES));
         }
         let no_table = || refuse("functions have no names in this build, on this system");
         let what = op.place().ok_or_else(no_table)?;

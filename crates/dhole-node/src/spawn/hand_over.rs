@@ -2,7 +2,7 @@
 
 use dhole_heap::MonitorCall;
 use dhole_model::NodeId;
-use dhole_protocol::objects::{ObjectsEvent, Refusal};
+use dhole_protocol::objects::Refusal;
 use dhole_protocol::{Event, Message, WriteNotices};
 
 use super::scheduler::{Next, Parked};
@@ -25,7 +25,8 @@ impl State {
         self.scheduler.can_go_on() && self.protocol.may_park() && !self.holds_anything()
     }
 
-    fn holds_anything(&self) -> bool {
+    /// Whether the worker holds a lock or another object of synchronisation.
+    pub(crate) fn holds_anything(&self) -> bool {
         self.protocol.held_locks().next().is_some()
             || self.protocol.held_sync_objects().next().is_some()
     }
@@ -233,14 +234,10 @@ impl Link<'_> {
         call: &mut MonitorCall<'_, State>,
         cause: String,
     ) -> Result<(), Box<Failure>> {
-        let Some(start) = call.split().1.scheduler.take_begins() else {
+        let Some(process) = call.split().1.scheduler.take_begins() else {
             return Ok(());
         };
-        let ended = ObjectsEvent::Ended {
-            by: start.by,
-            time: start.time,
-            outcome: Err(Refusal::Malformed(cause.into())),
-        };
+        let ended = process.ended(Err(Refusal::Malformed(cause.into())));
         self.stepping(call, |state, step| state.step_objects(ended, step))?;
         self.send(call);
         Ok(())

@@ -10,6 +10,7 @@
 //! | `op` | functions that travel |
 //! | `child` | starting a process, and waiting for its end |
 //! | `children` | what a worker has started and not waited for |
+//! | `process` | what a process runs |
 //! | `body` | a process, from its beginning to its end |
 //! | `scheduler` | whose turn it is on a node |
 //! | `hand_over` | giving the turn away, and having it again |
@@ -19,10 +20,13 @@ mod child;
 mod children;
 mod hand_over;
 mod op;
+mod process;
 mod scheduler;
 
 pub(crate) use body::run_processes;
+pub(crate) use child::NO_PROCESSES;
 pub use child::{Spawned, Where, anywhere};
 pub(crate) use children::Children;
 pub use op::{Op, function};
+pub(crate) use process::Process;
 pub(crate) use scheduler::Scheduler;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::NodeId;
-use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS, Start};
+use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS};
 use dhole_protocol::{Message, Unbegun, Waiter, most_early};
 use smallvec::SmallVec;
 
+use super::process::Process;
 use crate::machine::Fiber;
 
 /// Who waits for the turn on a node, and for what.
@@ -18,9 +19,9 @@ pub(crate) struct Scheduler {
     /// Those of them that can go on, the longest waiting first.
     ready: VecDeque<Fiber>,
     /// Processes that have not begun.
-    queue: VecDeque<Start>,
+    queue: VecDeque<Process>,
     /// What the fiber runs that begins now.
-    begins: Option<Start>,
+    begins: Option<Process>,
     /// What would end the program's wait at a barrier, until it has the turn.
     held: Vec<(NodeId, Message, Vec<u8>)>,
     /// Locks that were given before what ends that wait has come, on which they rest.
@@ -51,11 +52,11 @@ pub(super) enum Next {
 
 impl Scheduler {
     /// A process was started here; whether there is room for it.
-    pub fn take_in(&mut self, start: Start, nodes: usize) -> Result<(), Start> {
+    pub fn take_in(&mut self, process: Process, nodes: usize) -> Result<(), Process> {
         if self.queue.len() >= MOST_CALLS * nodes {
-            return Err(start);
+            return Err(process);
         }
-        self.queue.push_back(start);
+        self.queue.push_back(process);
         self.stirred = true;
         Ok(())
     }
@@ -79,7 +80,7 @@ impl Scheduler {
             waiting: self.queue.len() as u32,
         };
         let is_full = self.parked.len() >= MOST_BEGUN;
-        is_full.then(|| Waiter::unbegun(node, unbegun, first.site))
+        is_full.then(|| Waiter::unbegun(node, unbegun, first.site()))
     }
 
     /// Whether somebody is about to have the turn, for whom a stack is made.
@@ -105,13 +106,13 @@ impl Scheduler {
     }
 
     /// What the fiber runs that has just begun, or has come to the end of what it ran.
-    pub(super) fn take_begins(&mut self) -> Option<Start> {
+    pub(super) fn take_begins(&mut self) -> Option<Process> {
         self.begins.take()
     }
 
     /// What a fiber runs next that has come to the end of a process; else who goes on: the
     /// program if nobody can, for it waits as long as others live.
-    pub(super) fn after_end(&mut self, ended: bool) -> Result<Start, Fiber> {
+    pub(super) fn after_end(&mut self, ended: bool) -> Result<Process, Fiber> {
         if ended {
             return Err(self.any_parked().unwrap_or(Fiber::PROGRAM));
         }

@@ -207,6 +207,19 @@ pub enum Refusal {
          first, or drop what `spawn` returned of those whose results nobody wants"
     )]
     TooManyProcesses(usize),
+    /// A call of an object on the own node would wait for a process, which cannot begin while the
+    /// caller holds a lock.
+    #[error(
+        "a process of this node executes it, which cannot begin while the caller holds a lock: \
+         call it before `acquire`, or after the guard is dropped"
+    )]
+    HoldsLock,
+    /// An object whose operations take a worker is kept as one copy, and stays.
+    #[error(
+        "its type has operations that take a worker, so it is kept as one copy and stays on its \
+         node: make it with `on(node)`"
+    )]
+    TakesWorker,
 }
 
 dhole_model::debug_in_words!(Refusal);

@@ -84,13 +84,15 @@ impl Objects {
                 };
                 self.leave_replica(object, node, host, out);
             }
-            (Place::Here, Strategy::On(node)) if node == me => {}
-            (Place::Here, Strategy::On(node)) => {
+            (Place::Here | Place::Monitored, Strategy::On(node)) if node == me => {}
+            (Place::Here | Place::Monitored, Strategy::On(node)) => {
                 (entry.place, entry.since) = (Place::At(node), sequence);
+                self.dissolve(object, &Refusal::TakesWorker, out);
                 self.migrate(object, node, sequence, host, out);
             }
-            (Place::Here, Strategy::Replicated) => {
+            (Place::Here | Place::Monitored, Strategy::Replicated) => {
                 (entry.place, entry.since) = (Place::Spreading(me), sequence);
+                self.dissolve(object, &Refusal::TakesWorker, out);
                 self.spread(object, host, out);
             }
             (Place::At(from), Strategy::On(node)) if from == node => {

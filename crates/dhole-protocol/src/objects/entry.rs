@@ -15,6 +15,8 @@ pub enum Place {
     Unknown,
     /// The only copy is here.
     Here,
+    /// The only copy is here, and has a monitor.
+    Monitored,
     /// The only copy is on that node.
     At(NodeId),
     /// Every node has a replica.

@@ -92,6 +92,9 @@ impl Objects {
         self.freed.accesses.reads += entry.accesses.reads;
         self.freed.accesses.writes += entry.accesses.writes;
         let why = Refusal::Freed(by.node);
+        if entry.place == Place::Monitored {
+            self.dissolve(object, &why, out);
+        }
         for Waiting { call, .. } in entry.blocked {
             match entry.place {
                 Place::Here => self.finish(call.id, Err(why.clone()), out),

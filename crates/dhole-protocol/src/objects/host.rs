@@ -16,6 +16,17 @@ pub enum Tried {
     Blocked,
 }
 
+/// How a call of an object with a monitor is executed, once it holds the monitor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admitted {
+    /// As calls of other objects are, in the step.
+    AtOnce,
+    /// By a process of this node.
+    ByProcess,
+    /// Its guard is false.
+    Blocked,
+}
+
 /// Keeps a node's copies of objects, and knows its intervals. The machine says what is to be done
 /// with a copy and never sees one.
 pub trait Host {
@@ -45,6 +56,21 @@ pub trait Host {
             }
             Tried::Blocked => Ok(false),
         }
+    }
+
+    /// Whether the object here has a monitor, for some of its operations take a worker.
+    fn has_monitor(&self, object: ObjectId) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// How a call of an object that has a monitor is executed.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it never can be executed.
+    fn admits(&mut self, call: CallRef<'_>) -> Result<Admitted, Refusal> {
+        let _ = call;
+        Ok(Admitted::AtOnce)
     }
 
     /// Executes on the copy here what a loss of this node means for it: the number of that

@@ -24,6 +24,7 @@ mod bytes;
 mod call;
 mod change;
 mod check;
+pub mod clerk;
 pub mod codec;
 mod compare;
 mod effects;
@@ -31,6 +32,7 @@ mod entry;
 mod freeing;
 mod host;
 mod message;
+mod monitored;
 mod node_loss;
 mod notices;
 mod ordered;
@@ -53,10 +55,11 @@ use batch::{Answering, Batch};
 pub use bytes::Bytes;
 pub use call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 pub use check::check_group;
+use clerk::Clerk;
 pub use effects::ObjectsEffects;
 use entry::Entry;
 pub use entry::Place;
-pub use host::{Host, Tried};
+pub use host::{Admitted, Host, Tried};
 pub use message::{ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
 pub use packed::{PackedCalls, PackedResults};
@@ -148,6 +151,15 @@ pub enum ObjectsEvent {
         /// What it came to.
         outcome: Outcome,
     },
+    /// A process has come to the end of a call that it [executed](ObjectsCommand::Execute).
+    Executed {
+        /// The call.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// What it came to.
+        outcome: Outcome,
+    },
     /// A message has come.
     Deliver {
         /// The sender.
@@ -180,6 +192,8 @@ pub enum ObjectsCommand {
     Broadcast(Arc<Ordered>),
     /// Start a process here, when its turn comes.
     Start(Start),
+    /// Execute this call here, by a process, when its turn comes.
+    Execute(Call),
     /// An object was freed; nothing need be known of it any more.
     Freed(ObjectId),
     /// A call that this node's worker started was tried, and its guard is false.
@@ -238,6 +252,7 @@ pub struct Objects {
     freed: freeing::Freed,
     /// What every node has from the start.
     predefined: Vec<Predefined>,
+    clerk: Clerk,
 }
 
 /// Room for results that has grown past this is kept while each result needs it.
@@ -274,6 +289,7 @@ impl Objects {
             arrived: NodeMap::new(),
             freed: freeing::Freed::default(),
             predefined: Vec::new(),
+            clerk: Clerk::default(),
         }
     }
 
@@ -430,6 +446,14 @@ impl Objects {
                 from,
                 body,
             } => return self.deliver_ordered((sequence, from), &body, host, fx),
+            ObjectsEvent::Executed {
+                by,
+                object,
+                outcome,
+            } => {
+                self.executed_by_process((by, object), &outcome, host, fx);
+                return Ok(());
+            }
             event => event,
         };
         let out = fx.commands();
@@ -451,6 +475,7 @@ impl Objects {
             }
             ObjectsEvent::Invoke(_)
             | ObjectsEvent::Begin(_)
+            | ObjectsEvent::Executed { .. }
             | ObjectsEvent::Deliver { .. }
             | ObjectsEvent::Delivered { .. } => {}
             ObjectsEvent::Wrote(object) => {
@@ -568,7 +593,14 @@ impl Objects {
     fn keep(&mut self, object: ObjectId, kind: u64, state: &[u8], host: &mut dyn Host) -> Outcome {
         let comes_back = host.create(object, kind, state)?;
         self.hear_of_earlier_losses(object, host);
-        self.table.insert(object, Entry::new(Place::Here, 0));
+        let place = match host.has_monitor(object) {
+            true => {
+                self.clerk.add(object);
+                Place::Monitored
+            }
+            false => Place::Here,
+        };
+        self.table.insert(object, Entry::new(place, 0));
         Ok(comes_back)
     }
 
@@ -589,6 +621,7 @@ impl Objects {
                 }
                 self.execute(call, host, fx);
             }
+            Place::Monitored => self.comes(call, host, fx),
             Place::At(to) => self.ask(to, call, host, fx),
             Place::Unknown => {
                 if self.begin_predefined(call.object, host) {

@@ -48,6 +48,7 @@ impl Objects {
             self.hear_of_loss(self.delivered, object, nodes, host, out);
             self.take_postponed(object, host, out);
         }
+        self.lose_callers(nodes, host, out);
         self.give_up_calls(out);
         self.compare_without_gone(host, out);
         self.go_if_all_met(out);
@@ -92,7 +93,8 @@ impl Objects {
                 entry.deferred.push_back((sequence, gone));
                 return;
             }
-            Place::Unknown | Place::At(_) | Place::Lost(_) => return,
+            // Its type has no operation for a loss.
+            Place::Unknown | Place::At(_) | Place::Lost(_) | Place::Monitored => return,
         }
         // What was deferred before the loss may have come to wait since.
         let waits = |by: NodeId| !nodes.contains(&by);

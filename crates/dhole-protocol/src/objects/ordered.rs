@@ -92,7 +92,11 @@ impl Objects {
                 kind,
                 state,
             } => {
-                let created = host.create(*object, *kind, state);
+                let mut created = host.create(*object, *kind, state);
+                if host.has_monitor(*object) {
+                    host.spoil(*object, Refusal::TakesWorker);
+                    created = Err(Refusal::TakesWorker);
+                }
                 if created.is_ok() {
                     self.hear_of_earlier_losses(*object, host);
                     let entry = self.table.entry(*object).or_insert_with(Entry::unknown);
@@ -114,11 +118,11 @@ impl Objects {
                 match entry.place {
                     // Above.
                     Place::Replicated => {}
-                    Place::Here => {
+                    Place::Here | Place::Monitored => {
                         self.acquire_due = true;
                         let time = time.as_ref().filter(|_| call.id.node != self.me);
                         self.merge_seen(call.id.node, time);
-                        self.execute(call.by_ref(), host, out);
+                        self.requested_one(call.by_ref(), host, out);
                     }
                     Place::Coming | Place::Spreading(_) => {
                         let body = Deferred::Ordered(Arc::clone(body));

@@ -447,6 +447,7 @@ impl Objects {
         };
         let at = match place {
             Place::Here => return self.execute(call, host, fx),
+            Place::Monitored => return self.comes(call, host, fx),
             Place::Unknown => {
                 let why = self.why_not(call.object);
                 return self.reply(call.id, Err(why), fx);

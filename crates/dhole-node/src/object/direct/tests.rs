@@ -38,6 +38,7 @@ impl ObjectType for Counter {
                 name,
                 writes: true,
                 guarded: false,
+                takes_worker: false,
                 signature: "",
             }
         }
