@@ -1,17 +1,32 @@
 //! Read-write locks, semaphores and conditions in the model, and the ghosts that watch them.
 
-use dhole_model::CallSite;
+use dhole_model::{CallSite, NodeId, Oid};
 use dhole_protocol::{ConditionId, Event, RwLockId, SemaphoreId, SyncObject};
 
 use crate::model::history::entry;
 use crate::model::program::lock_id;
 use crate::model::{Clock, Fault, History, Op, Wait};
 
+/// The number of the first lock of an object. Four nodes may be the home of each.
+const OF_OBJECTS: u8 = 8;
+
+/// The number of an object's lock in programs.
+pub(crate) fn lock_of(object: u8, home: u8) -> u8 {
+    OF_OBJECTS + 4 * object + home
+}
+
+fn rw_lock(lock: u8) -> RwLockId {
+    match lock.checked_sub(OF_OBJECTS) {
+        None => RwLockId(lock.into()),
+        Some(of) => RwLockId::of_object(Oid((of / 4).into()), NodeId((of % 4).into())),
+    }
+}
+
 /// The wait of an operation, and its event, if it is one of these.
 pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
     let site = CallSite::runtime("model");
-    let read = |lock| SyncObject::Read(RwLockId(u64::from(lock)));
-    let write = |lock| SyncObject::Write(RwLockId(u64::from(lock)));
+    let read = |lock| SyncObject::Read(rw_lock(lock));
+    let write = |lock| SyncObject::Write(rw_lock(lock));
     let permit = |number: u8| {
         let number = u64::from(number);
         SyncObject::Permit(SemaphoreId { number, permits: 0 })
@@ -36,14 +51,14 @@ pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
         Op::Give(semaphore) => (None, leave(permit(semaphore))),
         Op::Await(lock) => {
             let event = Event::WaitOnRwLock {
-                lock: RwLockId(lock.into()),
+                lock: rw_lock(lock),
                 site,
             };
             (Some(Wait::Readmission(lock)), event)
         }
         Op::WakeOne(lock) | Op::WakeAll(lock) => {
             let event = Event::NotifyRwLock {
-                lock: RwLockId(lock.into()),
+                lock: rw_lock(lock),
                 all: op == Op::WakeAll(lock),
                 site,
             };

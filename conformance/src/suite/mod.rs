@@ -163,6 +163,12 @@ macro_rules! suite {
                 semaphores_hand_over_what_was_written
                 conditions_wake_those_whose_turn_it_is
                 conditions_of_read_write_locks_wake_those_whose_turn_it_is
+                what_is_written_under_the_locks_of_objects_is_never_lost
+                the_condition_of_an_objects_lock_wakes_those_whose_turn_it_is
+                the_lock_of_an_object_is_kept_at_its_home
+                the_lock_of_a_freed_object_is_still_a_lock
+                a_deadlock_of_the_locks_of_objects_names_the_objects
+                misused_locks_of_objects_are_errors_with_their_places
                 a_wait_under_a_read_write_lock_takes_two_messages
                 a_deadlock_through_a_condition_of_a_read_write_lock_is_told
                 locks_of_all_kinds_live_in_objects

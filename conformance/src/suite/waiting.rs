@@ -1,6 +1,8 @@
 //! Read-write locks, semaphores and condition variables.
 
-use dhole::{Condvar, Error, Lock, MessageKind, Ref, RwLock, Semaphore, Share};
+use dhole::{
+    Condvar, Error, Lock, Lockable, MessageKind, ObjectLock, Own, Ref, RwLock, Semaphore, Share,
+};
 
 use super::{assert_says, fail, succeed};
 use crate::Platform;
@@ -162,6 +164,199 @@ pub fn a_deadlock_through_a_condition_of_a_read_write_lock_is_told(on: &dyn Plat
             "waiting.rs:",
         ],
     );
+}
+
+/// Accounts of all nodes, each with the lock of its object, between which all nodes transfer.
+pub fn what_is_written_under_the_locks_of_objects_is_never_lost(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        let own = w.alloc(100_i64);
+        let accounts: Vec<Ref<i64>> = w.all_gather(own)?;
+        for _ in 0..20 {
+            let (from, to) = (w.random() % 3, w.random() % 3);
+            if from == to {
+                continue;
+            }
+            // In the order of the accounts, so that nodes do not wait for each other.
+            let (low, high) = (from.min(to) as usize, from.max(to) as usize);
+            accounts[low].lock().with(w, |w| {
+                accounts[high].lock().with(w, |w| {
+                    *accounts[from as usize].get_mut(w) -= 1;
+                    *accounts[to as usize].get_mut(w) += 1;
+                    Ok(())
+                })
+            })?;
+            let sum = |w: &mut dhole::Worker<'_>| Ok(accounts[low].read(w));
+            accounts[low].lock().with_read(w, sum)?;
+        }
+        w.barrier()?;
+        Ok(accounts.iter().map(|it| it.read(w)).sum::<i64>())
+    });
+    assert_eq!(outcome.value, 300);
+}
+
+/// Nodes take turns under the lock of an object, and of what an object owns.
+pub fn the_condition_of_an_objects_lock_wakes_those_whose_turn_it_is(on: &dyn Platform) {
+    #[derive(Share)]
+    struct Game {
+        turn: Own<u64>,
+        lock: Option<ObjectLock>,
+    }
+    let outcome = succeed(on, 3, |w| {
+        let own = (w.node().index() == 1).then(|| {
+            let turn = Own::from(w.alloc(0_u64));
+            let lock = Some(turn.lock());
+            w.alloc(Game { turn, lock })
+        });
+        let games: Vec<Option<Ref<Game>>> = w.all_gather(own)?;
+        let game = games[1].expect("node 1 has made it");
+        let lock = game.get(w).turn.lock();
+        assert_eq!(game.get(w).lock, Some(lock));
+        for round in 0..5 {
+            let mine = round * 3 + w.node().index() as u64;
+            let mut held = lock.acquire(w)?;
+            loop {
+                let turn: Ref<u64> = *game.get(w).turn;
+                if turn.read(w) == mine {
+                    *turn.get_mut(w) += 1;
+                    break;
+                }
+                held = lock.wait(w, held)?;
+            }
+            lock.notify_all(w)?;
+            held.release(w)?;
+        }
+        w.barrier()?;
+        let turn: Ref<u64> = *game.get(w).turn;
+        Ok(turn.read(w))
+    });
+    assert_eq!(outcome.value, 15);
+}
+
+/// An object, a row and an array have locks that exclude, of which the home is the node that
+/// allocated them: that one locks without a message, others with a request, a grant and a release.
+pub fn the_lock_of_an_object_is_kept_at_its_home(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        let own = (
+            w.alloc(0_u64),
+            w.alloc_rows::<u64>(1, 4).row(0),
+            w.alloc_array::<u64>(9),
+        );
+        let all = w.all_gather(own)?;
+        let (object, row, array) = all[2];
+        let locks = [object.lock(), row.lock(), array.lock()];
+        assert!(locks[0] != locks[1] && locks[1] != locks[2] && locks[0] != locks[2]);
+        for node in 0..3 {
+            if w.node().index() == node {
+                locks
+                    .into_iter()
+                    .try_for_each(|it| it.with(w, |_| Ok(())))?;
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let sent = |kind| {
+        let nodes = outcome.counters.iter();
+        nodes.map(|node| node.sent(kind)).collect::<Vec<u64>>()
+    };
+    assert_eq!(sent(MessageKind::SyncRequest), [3, 3, 0]);
+    assert_eq!(sent(MessageKind::SyncGrant), [0, 0, 6]);
+    assert_eq!(sent(MessageKind::SyncRelease), [3, 3, 0]);
+    assert_eq!(sent(MessageKind::SyncForward), [0, 0, 0]);
+}
+
+/// The lock outlives its object, so that nodes that wait for it go on.
+pub fn the_lock_of_a_freed_object_is_still_a_lock(on: &dyn Platform) {
+    succeed(on, 2, |w| {
+        let object = w.once(|w| Ok(w.alloc(1_u64)))?;
+        let lock = object.lock();
+        if w.node().index() == 0 {
+            lock.with(w, |w| Ok(w.free(object)?))?;
+        }
+        w.barrier()?;
+        lock.with(w, |_| Ok(()))?;
+        lock.with_read(w, |_| Ok(()))
+    });
+}
+
+/// Two locks of objects are taken crosswise, and a condition is waited on that no node notifies.
+pub fn a_deadlock_of_the_locks_of_objects_names_the_objects(on: &dyn Platform) {
+    let error = fail(on, 2, |w| {
+        let own = w.alloc(0_u64);
+        let all: Vec<Ref<u64>> = w.all_gather(own)?;
+        let me = w.node().index();
+        let held = all[me].lock().acquire(w)?;
+        w.barrier()?;
+        all[1 - me].lock().with(w, |_| Ok(()))?;
+        Ok(held.release(w)?)
+    });
+    assert_says(
+        &error,
+        &[
+            "node 0 waits for the lock of object 0x",
+            "node 1 waits for the lock of object 0x",
+            "(to write) at",
+            "waiting.rs:",
+        ],
+    );
+    let error = fail(on, 2, |w| {
+        let object = w.once(|w| Ok(w.alloc(0_u64)))?;
+        let held = object.lock().acquire(w)?;
+        Ok(object.lock().wait(w, held)?.release(w)?)
+    });
+    assert_says(
+        &error,
+        &["node 1 waits on the condition of the lock of object 0x"],
+    );
+}
+
+/// A lock that is not held can be neither waited on nor notified, and no lock is taken twice.
+pub fn misused_locks_of_objects_are_errors_with_their_places(on: &dyn Platform) {
+    type Misuse = fn(&mut dhole::Worker<'_>, [ObjectLock; 2]) -> Result<(), Error>;
+    let cases: [(Misuse, &[&str]); 4] = [
+        (
+            |w, [lock, _]| Ok(lock.notify_all(w)?),
+            &[
+                "notifying the condition of the lock of object 0x",
+                "does not hold the lock",
+            ],
+        ),
+        (
+            |w, [lock, other]| {
+                let held = other.acquire(w)?;
+                Ok(lock.wait(w, held)?.release(w)?)
+            },
+            &[
+                "waiting on the condition of the lock of object 0x",
+                "it was given the lock of object 0x",
+            ],
+        ),
+        (
+            |w, [lock, _]| lock.with(w, |w| lock.with(w, |_| Ok(()))),
+            &["the lock of object 0x", "has held the lock since"],
+        ),
+        (
+            |w, [lock, _]| {
+                let held = lock.acquire(w)?;
+                let other = RwLock::numbered(1);
+                Ok(other.wait(w, held)?.release(w)?)
+            },
+            &[
+                "waiting on the condition of read-write lock 1 on",
+                "it was given the lock of object 0x",
+            ],
+        ),
+    ];
+    for (misuse, words) in cases {
+        let error = fail(on, 2, |w| {
+            let locks = [w.alloc(0_u64).lock(), w.alloc(0_u64).lock()];
+            match w.node().index() {
+                0 => misuse(w, locks),
+                _ => Ok(()),
+            }
+        });
+        assert_says(&error, words);
+    }
 }
 
 /// What is made at run time lives in objects, also where there may be none.

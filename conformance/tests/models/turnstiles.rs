@@ -3,6 +3,8 @@
 use conformance::Bug;
 use conformance::model::{Fault, Sight, programs::*};
 
+use dhole::Coherence::Home;
+
 use crate::{caught, sound};
 
 #[test]
@@ -37,6 +39,16 @@ fn whoever_awaits_what_is_written_is_woken_by_its_release_and_reads_it() {
     sound(await_what_is_written(2, false), &[Sight::Invalidated]);
     sound(await_what_is_written(2, true), &[Sight::Invalidated]);
     sound(await_what_is_written(3, true), &[Sight::Overtaking]);
+}
+
+#[test]
+fn an_objects_lock_excludes_and_wakes_wherever_its_home_is() {
+    sound(writers_under_an_objects_lock(2), &[Sight::Invalidated]);
+    for home in 0..2 {
+        sound(await_under_an_objects_lock(2, home), &[Sight::Invalidated]);
+        sound(await_under_an_objects_lock(2, home).under(Home), &[]);
+    }
+    sound(await_under_an_objects_lock(3, 2), &[Sight::Invalidated]);
 }
 
 #[test]
@@ -83,6 +95,8 @@ fn planted_bugs_are_caught() {
     let awaits = |nodes| await_what_is_written(nodes, true);
     caught(Bug::LoseWakes, awaits(2), Fault::Stuck);
     caught(Bug::WakeEarly, awaits(3), Fault::TwoHolders);
+    let at_home = |home| await_under_an_objects_lock(2, home);
+    caught(Bug::LoseWakes, at_home(1), Fault::Stuck);
     caught(Bug::SkipSource, hand_over_by_semaphores(), Fault::StaleRead);
     let impatient = hand_over_by_semaphores().impatient(1);
     caught(Bug::ForgetTraffic, impatient, Fault::PhantomDeadlock);

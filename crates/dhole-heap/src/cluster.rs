@@ -29,7 +29,7 @@ pub(crate) const MOST_BURIED: usize = 1 << 20;
 /// cluster keeps it alive; when the last one is dropped its memory goes back to the system.
 pub struct Cluster {
     me: Weak<Cluster>,
-    ordinal: u64,
+    pub(crate) ordinal: u64,
     /// The first id that was set aside for it.
     first_id: OnceLock<u64>,
     nodes: usize,
@@ -424,16 +424,7 @@ impl Cluster {
             Some(node) if read(&self.directory).is_allocated(oid) => return Ok(node),
             Some(_) if self.is_freed(oid) => ForeignKind::Freed,
             Some(creator) => ForeignKind::NotYet { creator },
-            None => match owner(oid) {
-                Some(Owner {
-                    cluster: Some(other),
-                    ..
-                }) => ForeignKind::OtherCluster {
-                    ordinal: other.ordinal,
-                },
-                Some(Owner { cluster: None, .. }) => ForeignKind::Ended,
-                None => ForeignKind::Never,
-            },
+            None => return Err(self.foreign(oid)),
         };
         Err(Foreign { oid, kind })
     }
@@ -747,15 +738,15 @@ impl std::fmt::Debug for Cluster {
 }
 
 /// The owner of an id, as the process knows it.
-struct Owner {
+pub(crate) struct Owner {
     /// The cluster, if it lives.
-    cluster: Option<Arc<Cluster>>,
+    pub cluster: Option<Arc<Cluster>>,
     /// How many ids from this one on have the same owner, or owners that have ended like it.
-    rest: u64,
+    pub rest: u64,
 }
 
 /// Which cluster of this process an id belongs to; `None` if nobody ever had it.
-fn owner(oid: Oid) -> Option<Owner> {
+pub(crate) fn owner(oid: Oid) -> Option<Owner> {
     let space::Owner { cluster, rest } = space::owner(oid)?;
     let cluster = cluster.map(|it| it.downcast().expect("clusters alone take ids"));
     Some(Owner { cluster, rest })

@@ -10,7 +10,7 @@
 //! | module | knows |
 //! |---|---|
 //! | `geometry` | the sizes on which all agree |
-//! | `cluster`, `parts`, `directory`, `binding`, `foreign` | a cluster's ids, and what type each allocated id is bound to |
+//! | `cluster`, `parts`, `directory`, `binding`, `foreign`, `allocator` | a cluster's ids, and what type each allocated id is bound to |
 //! | `multiprocess`, `catalog_log`, `catalog_sync` | nodes in several processes: who has which ids, and what processes announce of their objects |
 //! | `share`, `share::type_map`, `owned_ref`, `layout`, `validity` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `miss`, `target`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
@@ -67,6 +67,7 @@ extern crate self as dhole_heap;
 
 mod access;
 mod alloc;
+mod allocator;
 mod around;
 mod array;
 mod array2;

@@ -10,7 +10,7 @@
 //! | `access` | a miss, a first write, an allocation |
 //! | `in_place` | allocations of objects that are larger than a stack |
 //! | `reachable` | prefetching what references lead to |
-//! | `lock`, `sync_object` | locks and conditions; read-write locks and semaphores |
+//! | `lock`, `sync_object`, `object_lock` | locks and conditions; read-write locks and semaphores; locks of objects |
 //! | `losses`, `membership` | nodes that are lost, and which are left |
 //! | `sync` | the barrier, `once` |
 //! | `collective` | values of all nodes, combined or shared along a tree |
@@ -82,6 +82,7 @@ mod notice_check;
 pub mod object;
 mod object_commands;
 mod object_error;
+mod object_lock;
 mod one_sided;
 mod optimisations;
 mod outcome;
@@ -136,6 +137,7 @@ pub use machine::{
     Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
 };
 pub use node::Node;
+pub use object_lock::{Lockable, ObjectLock};
 pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;
 pub use parts::{

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, NodeId};
+use dhole_heap::Foreign;
+use dhole_model::{CallSite, NodeId, Oid};
 use dhole_protocol::group::Ending;
 use dhole_protocol::objects::Refusal;
 use dhole_protocol::{AbortReason, ConditionId, ProtocolError, RwLockId, Waiter, WaitingFor};
@@ -127,6 +128,18 @@ pub enum SyncError {
         node: NodeId,
         /// Where in the program.
         site: CallSite,
+    },
+    /// The object whose lock is used is none of this cluster.
+    #[error("using the lock of {oid} on {node} at {site}: {cause}")]
+    NoObject {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// What the id is instead.
+        cause: Foreign,
     },
     /// A task, or what a node does with its numbers of a `for_each`, waits for all nodes.
     #[error(

@@ -78,7 +78,7 @@ impl RwLock {
     #[track_caller]
     pub fn read(self, w: &mut Worker<'_>) -> Result<HeldShared, SyncError> {
         let site = CallSite::caller();
-        w.enter(SyncObject::Read(self.id()), site).map(HeldShared)
+        self.made_here(w, site)?.read(w, site)
     }
 
     /// Waits for the lock to write: until no other node holds it.
@@ -88,8 +88,7 @@ impl RwLock {
     #[track_caller]
     pub fn write(self, w: &mut Worker<'_>) -> Result<HeldExclusive, SyncError> {
         let site = CallSite::caller();
-        w.enter(SyncObject::Write(self.id()), site)
-            .map(HeldExclusive)
+        self.made_here(w, site)?.write(w, site)
     }
 
     /// Releases the lock and waits until it is notified, in one step. Returns with the lock held to
@@ -118,8 +117,125 @@ impl RwLock {
     /// never be free, [`SyncError::Ended`] when another node fails meanwhile.
     #[track_caller]
     pub fn wait(self, w: &mut Worker<'_>, held: HeldExclusive) -> Result<HeldExclusive, SyncError> {
-        let (lock, site) = (self.id(), CallSite::caller());
-        let HeldExclusive(guard) = held;
+        Waits(self.id()).wait(w, held, CallSite::caller())
+    }
+
+    /// Wakes the node that has waited longest, if any waits, when this node releases the lock.
+    ///
+    /// # Errors
+    /// [`SyncError::Protocol`] when this node does not hold the lock, to read or to write.
+    #[track_caller]
+    pub fn notify_one(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        let site = CallSite::caller();
+        self.made_here(w, site)?.notify(w, false, site)
+    }
+
+    /// Wakes all nodes that wait when this node releases the lock: each gets it in turn.
+    ///
+    /// # Errors
+    /// As [`notify_one`](RwLock::notify_one).
+    #[track_caller]
+    pub fn notify_all(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        let site = CallSite::caller();
+        self.made_here(w, site)?.notify(w, true, site)
+    }
+
+    /// Tests that the lock is one of this run.
+    fn made_here(self, w: &Worker<'_>, site: CallSite) -> Result<Waits, SyncError> {
+        let lock = self.id();
+        w.check_made("read-write lock", lock.0, site)?;
+        Ok(Waits(lock))
+    }
+
+    /// Runs `f` while no node writes under the lock.
+    ///
+    /// # Errors
+    /// As [`read`](RwLock::read), or the error of `f`; the lock is released either way.
+    #[track_caller]
+    pub fn with_read<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let site = CallSite::caller();
+        self.made_here(w, site)?.with_read(w, site, f)
+    }
+
+    /// Runs `f` while no other node reads or writes under the lock.
+    ///
+    /// # Errors
+    /// As [`with_read`](RwLock::with_read).
+    #[track_caller]
+    pub fn with_write<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let site = CallSite::caller();
+        self.made_here(w, site)?.with_write(w, site, f)
+    }
+}
+
+impl fmt::Debug for RwLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RwLock").field(&self.id().0).finish()
+    }
+}
+
+/// A read-write lock of this run, a program's own or an object's, and what a node does with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Waits(pub RwLockId);
+
+impl Waits {
+    pub fn read(self, w: &mut Worker<'_>, site: CallSite) -> Result<HeldShared, SyncError> {
+        self.enter(w, SyncObject::Read(self.0), site)
+            .map(HeldShared)
+    }
+
+    pub fn write(self, w: &mut Worker<'_>, site: CallSite) -> Result<HeldExclusive, SyncError> {
+        self.enter(w, SyncObject::Write(self.0), site)
+            .map(HeldExclusive)
+    }
+
+    fn enter(
+        self,
+        w: &mut Worker<'_>,
+        sync_object: SyncObject,
+        site: CallSite,
+    ) -> Result<Guard, SyncError> {
+        w.acquire(Event::Enter { sync_object, site }, site)?;
+        Ok(Guard::new(w, Holding::SyncObject(sync_object), site))
+    }
+
+    /// Runs `f` with the lock held to write.
+    pub fn with_write<R>(
+        self,
+        w: &mut Worker<'_>,
+        site: CallSite,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let HeldExclusive(guard) = self.write(w, site)?;
+        guard.during(w, site, f)
+    }
+
+    /// Runs `f` with the lock held to read.
+    pub fn with_read<R>(
+        self,
+        w: &mut Worker<'_>,
+        site: CallSite,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let HeldShared(guard) = self.read(w, site)?;
+        guard.during(w, site, f)
+    }
+
+    pub fn wait(
+        self,
+        w: &mut Worker<'_>,
+        held: HeldExclusive,
+        site: CallSite,
+    ) -> Result<HeldExclusive, SyncError> {
+        let (lock, HeldExclusive(guard)) = (self.0, held);
         if guard.holding != Holding::SyncObject(SyncObject::Write(lock)) {
             return Err(SyncError::OtherRwLock {
                 lock,
@@ -134,82 +250,21 @@ impl RwLock {
         Ok(HeldExclusive(Guard::new(w, holding, site)))
     }
 
-    /// Wakes the node that has waited longest, if any waits, when this node releases the lock.
-    ///
-    /// # Errors
-    /// [`SyncError::Protocol`] when this node does not hold the lock, to read or to write.
-    #[track_caller]
-    pub fn notify_one(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        self.notify(w, false, CallSite::caller())
-    }
-
-    /// Wakes all nodes that wait when this node releases the lock: each gets it in turn.
-    ///
-    /// # Errors
-    /// As [`notify_one`](RwLock::notify_one).
-    #[track_caller]
-    pub fn notify_all(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        self.notify(w, true, CallSite::caller())
-    }
-
-    fn notify(self, w: &mut Worker<'_>, all: bool, site: CallSite) -> Result<(), SyncError> {
-        let lock = self.id();
-        w.check_made("read-write lock", lock.0, site)?;
+    pub fn notify(self, w: &mut Worker<'_>, all: bool, site: CallSite) -> Result<(), SyncError> {
+        let lock = self.0;
         w.local(Some(Event::NotifyRwLock { lock, all, site }), site)
-    }
-
-    /// Runs `f` while no node writes under the lock.
-    ///
-    /// # Errors
-    /// As [`read`](RwLock::read), or the error of `f`; the lock is released either way.
-    #[track_caller]
-    pub fn with_read<R>(
-        self,
-        w: &mut Worker<'_>,
-        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let HeldShared(guard) = self.read(w)?;
-        guard.during(w, CallSite::caller(), f)
-    }
-
-    /// Runs `f` while no other node reads or writes under the lock.
-    ///
-    /// # Errors
-    /// As [`with_read`](RwLock::with_read).
-    #[track_caller]
-    pub fn with_write<R>(
-        self,
-        w: &mut Worker<'_>,
-        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let HeldExclusive(guard) = self.write(w)?;
-        guard.during(w, CallSite::caller(), f)
-    }
-}
-
-impl fmt::Debug for RwLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RwLock").field(&self.id().0).finish()
-    }
-}
-
-impl Worker<'_> {
-    fn enter(&mut self, sync_object: SyncObject, site: CallSite) -> Result<Guard, SyncError> {
-        self.check_made("read-write lock", sync_object.number(), site)?;
-        self.acquire(Event::Enter { sync_object, site }, site)?;
-        Ok(Guard::new(self, Holding::SyncObject(sync_object), site))
     }
 }
 
 held! {
-    /// A read-write lock under which this node reads. Dropped unreleased, it is released as
-    /// [`Held`](crate::Held) is.
+    /// A read-write lock, or an object's lock, under which this node reads. Dropped unreleased, it
+    /// is released as [`Held`](crate::Held) is.
     HeldShared
 }
 
 held! {
-    /// A read-write lock under which this node writes. Dropped unreleased, it is released as
-    /// [`Held`](crate::Held) is.
+    /// A read-write lock, or an object's lock, under which this node writes. Dropped unreleased, it
+    /// is released as [`Held`](crate::Held) is.
     HeldExclusive
 }
 

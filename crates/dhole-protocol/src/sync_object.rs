@@ -3,14 +3,49 @@
 use std::fmt;
 
 use crate::LockId;
+use dhole_model::{NodeId, Oid};
 use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
-/// The number of a read-write lock, the same on every node.
+/// The number of a read-write lock, the same on every node. An object has a lock too: its number is
+/// the object's id and its manager the object's home, above which the highest bit is set. No other
+/// number has that bit.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
 )]
 pub struct RwLockId(pub u64);
+
+/// The bit that tells the lock of an object from all others.
+const OF_OBJECT: u64 = 1 << 63;
+
+/// The bits of the home, below the object's id.
+const HOME_BITS: u32 = u16::BITS;
+
+impl RwLockId {
+    /// The lock of an object (Jackal, section 3.2: every object has one), which its home manages.
+    /// The home is below the highest number of a node, and the id below 2^47.
+    pub fn of_object(oid: Oid, home: NodeId) -> RwLockId {
+        RwLockId(OF_OBJECT | oid.0 << HOME_BITS | u64::from(home.0))
+    }
+
+    /// The object whose lock it is.
+    pub fn object(self) -> Option<Oid> {
+        let is_of_object = self.0 & OF_OBJECT != 0;
+        is_of_object.then_some(Oid((self.0 & !OF_OBJECT) >> HOME_BITS))
+    }
+
+    /// The node that manages it.
+    pub(crate) fn manager(self, nodes: usize) -> NodeId {
+        match self.object() {
+            Some(_) => NodeId(self.0 as u16),
+            None => manager_of(self.0, nodes),
+        }
+    }
+}
+
+fn manager_of(number: u64, nodes: usize) -> NodeId {
+    NodeId::at((number % nodes as u64) as usize)
+}
 
 /// A semaphore, the same on every node.
 #[derive(
@@ -57,6 +92,14 @@ impl SyncObject {
         }
     }
 
+    /// The node that manages the sync object.
+    pub(crate) fn manager(self, nodes: usize) -> NodeId {
+        match self {
+            SyncObject::Read(lock) | SyncObject::Write(lock) => lock.manager(nodes),
+            SyncObject::Permit(semaphore) => manager_of(semaphore.number, nodes),
+        }
+    }
+
     /// The read-write lock, if it is one.
     pub fn rw_lock(self) -> Option<RwLockId> {
         match self {
@@ -68,7 +111,10 @@ impl SyncObject {
 
 impl fmt::Display for RwLockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "read-write lock {}", self.0)
+        match self.object() {
+            Some(oid) => write!(f, "the lock of {oid}"),
+            None => write!(f, "read-write lock {}", self.0),
+        }
     }
 }
 
@@ -91,5 +137,31 @@ impl fmt::Display for SyncObject {
             SyncObject::Write(lock) => write!(f, "{lock} (to write)"),
             SyncObject::Permit(semaphore) => write!(f, "a permit of {semaphore}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_an_object_is_managed_at_its_home_and_no_other() {
+        for (oid, home) in [(1, 0), (64, 1023), ((1 << 47) - 1, 5)] {
+            let lock = RwLockId::of_object(Oid(oid), NodeId(home));
+            assert_eq!(lock.object(), Some(Oid(oid)));
+            assert_eq!(lock.manager(3), NodeId(home));
+        }
+        for number in [0, 7, (1 << 62) + 1] {
+            assert_eq!(RwLockId(number).object(), None);
+            assert_eq!(RwLockId(number).manager(3), manager_of(number, 3));
+        }
+    }
+
+    #[test]
+    fn a_lock_of_an_object_is_named_by_the_object() {
+        let lock = SyncObject::Write(RwLockId::of_object(Oid(0x40), NodeId(2)));
+        assert_eq!(lock.to_string(), "the lock of object 0x40 (to write)");
+        let numbered = SyncObject::Read(RwLockId(3));
+        assert_eq!(numbered.to_string(), "read-write lock 3 (to read)");
     }
 }

@@ -33,7 +33,7 @@
 //! | start a run | [`Config`], [`run`]; the command `dhole` starts processes and simulations |
 //! | allocate, synchronise, start processes | [`Worker`] |
 //! | name shared data | [`Ref`], [`Refs`], [`Own`], [`Array`], [`Array2`], [`Rows`]; [`Share`] says which types |
-//! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`] |
+//! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`]; the lock of an object, [`Lockable`] |
 //! | send messages between nodes that share objects | [`mailbox`] |
 //! | run tasks that make tasks | [`tasks`] |
 //! | find a value by a name | [`names`] |
@@ -123,11 +123,11 @@ pub use dhole_node::object::{
 };
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
-    Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,
-    MemoryConsistency, MemoryLayout, MemoryManagers, MixedProtocols, Op, Optimisations,
-    OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races, RacingWrite, Result, RunEnded,
-    RunError, RwLock, Semaphore, Spawned, StartError, SyncError, Under, Waiter, Where, Worker,
-    WriteDetection,
+    Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, Lockable, LostNode,
+    MOST_COLLECTIVE_BYTES, MemoryConsistency, MemoryLayout, MemoryManagers, MixedProtocols,
+    ObjectLock, Op, Optimisations, OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races,
+    RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError, SyncError,
+    Under, Waiter, Where, Worker, WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
 pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};

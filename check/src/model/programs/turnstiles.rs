@@ -3,6 +3,7 @@
 use crate::model::Op::{self, *};
 use crate::model::Program;
 use crate::model::programs::locked;
+use crate::model::waiting::lock_of;
 
 /// A read-write lock held to read around what `body` does.
 fn shared(lock: u8, body: &[Op]) -> Vec<Op> {
@@ -82,11 +83,32 @@ pub fn permits_that_overtake() -> Program {
 
 /// Nodes wait under a read-write lock until another has written, and read it.
 pub fn await_what_is_written(nodes: usize, all: bool) -> Program {
-    let wake = if all { WakeAll(1) } else { WakeOne(1) };
-    let waits = excluded(1, &[SkipIfWritten(0, 1), Await(1), Read(0)]);
+    awaited_under(1, nodes, all).objects(&[0])
+}
+
+/// The same under the lock of the object, which its home manages. Its home is the node that writes,
+/// or one that waits.
+pub fn await_under_an_objects_lock(nodes: usize, home: u8) -> Program {
+    awaited_under(lock_of(0, home), nodes, true).objects(&[home])
+}
+
+fn awaited_under(lock: u8, nodes: usize, all: bool) -> Program {
+    let wake = if all { WakeAll(lock) } else { WakeOne(lock) };
+    let waits = excluded(lock, &[SkipIfWritten(0, 1), Await(lock), Read(0)]);
     let mut nodes = vec![waits; nodes];
-    nodes[0] = excluded(1, &[Write(0), wake]);
-    Program::new("await what is written", nodes).objects(&[0])
+    nodes[0] = excluded(lock, &[Write(0), wake]);
+    Program::new("await what is written", nodes)
+}
+
+/// All nodes write an object under its lock, and read it under the lock.
+pub fn writers_under_an_objects_lock(nodes: usize) -> Program {
+    let lock = lock_of(0, 1);
+    let node = [
+        excluded(lock, &[Read(0), Write(0)]),
+        shared(lock, &[Read(0)]),
+    ]
+    .concat();
+    Program::new("writers under the lock of an object", vec![node; nodes]).objects(&[1])
 }
 
 /// A node that waits on the condition of a read-write lock keeps another lock, for which the node

@@ -1,5 +1,5 @@
 //! Read-write locks and semaphores: *sync objects*. The number of each fixes the node that manages
-//! it.
+//! it; that of an object's lock names the object's home.
 //!
 //! Whoever wants to pass asks the manager, which lets nodes pass in the order in which they
 //! asked ([`Turnstile`]). A node that gives something back tells the manager its vector time and no
@@ -240,7 +240,7 @@ impl SyncObjects {
     }
 
     pub fn manager(&self, sync_object: SyncObject) -> NodeId {
-        NodeId::at((sync_object.number() % self.nodes as u64) as usize)
+        sync_object.manager(self.nodes)
     }
 
     /// Whether the worker may wait for this.

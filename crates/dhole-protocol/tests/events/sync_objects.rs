@@ -1,7 +1,7 @@
 //! `Event::Enter` and `Event::Leave`: read-write locks and semaphores.
 
 use crate::pack::*;
-use dhole_model::{MessageKind, VectorTime};
+use dhole_model::{MessageKind, NodeId, VectorTime};
 use dhole_protocol::{
     Command, Event, Message, ProtocolError, RegionCommand, RwLockId, SemaphoreId, SyncObject,
 };
@@ -329,6 +329,35 @@ fn who_does_not_hold_a_lock_neither_waits_nor_notifies() {
         release(permit(0, 1), None),
     ] {
         pack.refuse(0, from(1, message));
+    }
+}
+
+#[test]
+fn the_lock_of_an_object_is_its_homes_and_no_other_nodes() {
+    let of_object = |home| SyncObject::Write(RwLockId::of_object(OBJECT, n(home)));
+    let mut pack = Pack::new(3);
+    // At its home no message is sent.
+    assert!(pack.run(2, enter(of_object(2))).contains(&Command::Done));
+    assert!(pack.in_flight.is_empty());
+    pack.begin(1, enter(of_object(2)));
+    let (from_node, to, _) = pack.in_flight.front().expect("a request");
+    assert_eq!((*from_node, *to), (n(1), n(2)));
+    pack.settle();
+    assert!(!passed(&mut pack, 1));
+    pack.run(2, leave(of_object(2)));
+    assert!(passed(&mut pack, 1));
+    // The lock of the same number is another one.
+    assert!(pack.run(0, enter(write(OBJECT.0))).contains(&Command::Done));
+
+    // A node that is not the home refuses, and so do all where there is no such home.
+    for home in [NodeId(1), NodeId(7), NodeId(2000)] {
+        let request = Message::SyncRequest {
+            sync_object: SyncObject::Write(RwLockId::of_object(OBJECT, home)),
+            wait: 1,
+            time: VectorTime::zero(3),
+        };
+        let text = pack.refuse(0, from(1, request)).to_string();
+        assert!(text.contains("does not manage the sync object"), "{text}");
     }
 }
 
