@@ -87,6 +87,9 @@ pub enum Bug {
     LoseWakes,
     /// A node that waits on the condition of a read-write lock gets the lock at once.
     WakeEarly,
+    /// A node that waits on the condition of a read-write lock takes a place in its queue, and does
+    /// not release it.
+    WaitHolding,
     /// The manager does not ask a node whose release the writer has to see.
     SkipSource,
     /// A probe ignores messages in flight.
@@ -438,6 +441,9 @@ impl Bug {
                 let grant = sync_grant(*sync_object, *wait, time.nodes());
                 fate.more = Some((*to, from, grant));
             }
+            (Bug::WaitHolding, message @ Message::SyncReleaseAndWake { waits: Some(_), .. }) => {
+                wait_holding(message)
+            }
             (Bug::ForgetTraffic, Message::Probe(probe)) => {
                 let edges = &mut probe.edges;
                 let rounds = [Some(&mut edges.round), edges.first.as_mut()];
@@ -595,6 +601,23 @@ impl Bug {
             }
             news.time = time;
         }
+    }
+}
+
+/// Makes a request of a release that waits.
+fn wait_holding(message: &mut Message) {
+    if let Message::SyncReleaseAndWake {
+        sync_object,
+        time,
+        waits: Some(wait),
+        ..
+    } = message
+    {
+        *message = Message::SyncRequest {
+            sync_object: *sync_object,
+            wait: *wait,
+            time: time.clone(),
+        };
     }
 }
 

@@ -97,6 +97,7 @@ fn planted_bugs_are_caught() {
     caught(Bug::WakeEarly, awaits(3), Fault::TwoHolders);
     let at_home = |home| await_under_an_objects_lock(2, home);
     caught(Bug::LoseWakes, at_home(1), Fault::Stuck);
+    caught(Bug::WaitHolding, at_home(0), Fault::Stuck);
     caught(Bug::SkipSource, hand_over_by_semaphores(), Fault::StaleRead);
     let impatient = hand_over_by_semaphores().impatient(1);
     caught(Bug::ForgetTraffic, impatient, Fault::PhantomDeadlock);
