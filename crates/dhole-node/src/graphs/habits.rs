@@ -31,8 +31,11 @@ const SEEN: i32 = GAIN / 4 * 3;
 
 /// What a line has at first, and at most: this many objects may come ahead of its misses without
 /// any of them being read, once, and when it ceases to read them.
-const FIRST_CREDIT: i32 = 256 * SEEN;
-const MOST_CREDIT: i32 = 1024 * SEEN;
+const FIRST_CREDIT: i32 = 128 * SEEN;
+const MOST_CREDIT: i32 = 512 * SEEN;
+
+/// A line that has so much reads nearly all that comes: 32 objects by message, since it began.
+const SURE_CREDIT: i32 = FIRST_CREDIT + 32 * (GAIN - BY_MESSAGE);
 
 /// By which references an object came along, or may be missed: those in a slot of a type, from
 /// objects that came for a miss at a line.
@@ -178,7 +181,7 @@ impl Habits {
                 self.ahead.credit += 1;
                 None
             }
-            1..=FIRST_CREDIT => Some(Pays::Enough),
+            1..SURE_CREDIT => Some(Pays::Enough),
             _ => Some(Pays::Well),
         }
     }
