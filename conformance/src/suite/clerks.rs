@@ -126,11 +126,10 @@ fn cause<R: std::fmt::Debug>(called: std::result::Result<R, ObjectError>) -> Ref
 }
 
 fn made(w: &mut Worker<'_>, at: u16) -> Result<(Object<Service>, Object<Gate>)> {
-    let both = w.once(|w| {
+    w.once(|w| {
         let service = Service::named_in(w, on(NodeId(at)), "first")?;
         Ok((service, w.new_object(on(NodeId(0)), Gate::default())?))
-    });
-    Ok(both?)
+    })
 }
 
 /// Calls that only read are in progress together: each waits for all others.

@@ -381,14 +381,21 @@ pub fn tasks_that_cannot_be_are_errors_that_say_why(on_: &dyn Platform) {
             Ok(())
         })
     });
-    let limit = "3 tasks wait there, and no more may";
+    let limit = "the most that may wait there is 3";
     assert_says(&error, &["pushing a task", THIS_FILE, limit]);
     let error = fail(on_, 1, |w| {
         let tasks = Tasks::<u32>::bounded(w, 2)?;
         (0..3).try_for_each(|number| tasks.push(w, number))?;
         Ok(())
     });
-    assert_says(&error, &["pushing a task", THIS_FILE, "2 tasks wait there"]);
+    assert_says(
+        &error,
+        &[
+            "pushing a task",
+            THIS_FILE,
+            "the most that may wait there is 2",
+        ],
+    );
     let error = fail(on_, 3, |w| {
         let root = (w.node().index() == 0).then_some(40_u32);
         let run = |_: &mut Worker<'_>, task: u32, more: &mut tasks::More<'_, u32>| {

@@ -145,7 +145,7 @@ impl Link<'_> {
             } else {
                 while !call.split().0.has_elements(miss.elements) {
                     self.awaits(&miss);
-                    let read = [unread.clone()].into_iter().collect();
+                    let read = [unread].into_iter().collect();
                     self.and_wait(call, Event::Array(ArrayEvent::Read(read)))?;
                 }
                 let write = ArrayEvent::Write {
@@ -206,7 +206,7 @@ impl UpdatedArray {
             elements,
             within: elements,
             ahead: None,
-            ..self.unread.clone()
+            ..self.unread
         };
         (miss, unread)
     }

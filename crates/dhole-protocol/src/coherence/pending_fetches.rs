@@ -170,7 +170,7 @@ impl<W: Ord + Copy> PendingFetches<W> {
         };
         let left = &mut self.left[at].1;
         left.start += question.wants;
-        if left.is_empty() {
+        if left.start == left.end {
             self.left.remove(at);
         }
         if self.left.is_empty() {

@@ -317,8 +317,7 @@ impl<W: GraphWeight> DistGraph<W> {
     }
 
     /// The arcs that begin at a vertex. Those of another node's vertex are fetched if they are not
-    /// here, as elements of an [`Array`]: two messages for where they are and two for them, or none
-    /// where the owner is read one-sided.
+    /// here, as elements of an [`Array`]: two messages for where they are and two for them.
     ///
     /// An access that cannot be made unwinds to the node's boundary;
     /// [`try_neighbours`](DistGraph::try_neighbours) returns that error.

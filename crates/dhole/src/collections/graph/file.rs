@@ -214,7 +214,7 @@ fn arcs<W: FileWeight, R: BufRead>(lines: &mut Lines<R>, form: &Form) -> Result<
         }),
         false => Err(format!(
             "the file ends early: it has {}, and begins with {}",
-            Counted(found as u64, "line of arcs", "lines of arcs"),
+            Counted(found, "line of arcs", "lines of arcs"),
             form.lines
         )),
     }

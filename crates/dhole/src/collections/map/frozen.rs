@@ -193,7 +193,7 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
         let rows = rows
             .iter()
             .filter_map(|it| self.parts[it.0].begins.get(it.1));
-        w.prefetch(&rows.collect::<Vec<_>>())?;
+        w.prefetch(rows.collect::<Vec<_>>())?;
         let mut blocks: Vec<Place> = Vec::new();
         for place in others {
             let bytes = self.row(w, place)?;
@@ -207,7 +207,7 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
         let blocks = blocks
             .iter()
             .filter_map(|it| self.parts[it.0].bytes.get(it.1));
-        Ok(w.prefetch(&blocks.collect::<Vec<_>>())?)
+        Ok(w.prefetch(blocks.collect::<Vec<_>>())?)
     }
 
     /// The bytes of a bucket, of which there are as many.
