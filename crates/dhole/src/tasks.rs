@@ -91,9 +91,9 @@ const MOST_BETWEEN: u64 = 1_024;
 /// In a run that [survives](crate::Config::survive) the loss of nodes one replicated object has the
 /// tasks, and nodes take them on lease. Each 100 ms, or when another node has none, a node hands in
 /// the tasks that it has left, with its [result](Tasks::reduce) so far. If it is lost before,
-/// others run its tasks again as it took them, and the result counts each task once. What a task
-/// did elsewhere may be done twice: it sets an element, say, and does not add to it. All this takes
-/// some messages to all nodes for each lease.
+/// others run its tasks again as it took them, and the result counts each task once. A task may
+/// write elsewhere twice: it sets an element, say, and does not add to it. All this takes some
+/// messages to all nodes for each lease.
 #[derive(dhole_heap::Share)]
 #[share(crate = "dhole_heap", nullable, bound = "T: ByValue")]
 #[repr(transparent)]
