@@ -27,6 +27,7 @@ mod mailboxes;
 mod names;
 mod objects;
 mod put;
+mod resident;
 mod sharing;
 mod started;
 mod tasks;
@@ -49,6 +50,7 @@ pub use mailboxes::*;
 pub use names::*;
 pub use objects::*;
 pub use put::*;
+pub use resident::*;
 pub use sharing::*;
 pub use started::*;
 pub use tasks::*;
@@ -212,6 +214,8 @@ macro_rules! suite {
                 an_operation_with_a_worker_that_fails_says_so_to_its_caller
                 a_call_that_takes_a_worker_is_refused_under_a_lock_of_the_own_node
                 an_object_that_takes_a_worker_stays_on_its_node
+                a_resident_object_serves_all_nodes
+                a_resident_object_stays_on_its_node
                 services_that_wait_for_each_other_are_an_error
                 a_call_that_takes_a_worker_takes_two_messages
                 a_receive_that_no_node_satisfies_is_a_deadlock_that_names_it

@@ -78,6 +78,9 @@ pub fn derive_dist_hash(input: TokenStream) -> TokenStream {
 /// A `pub` function without `self` that is marked `#[new]` is a constructor, such as `open`. The
 /// attribute adds a function `open_in`, which makes the object where it is kept.
 ///
+/// `#[object(resident)]` marks a type whose state cannot travel, such as a file. Serde's traits are
+/// not needed then. A constructor makes each object on its node, in one copy that stays there.
+///
 /// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, not `pub`. In a run
 /// that survives, the runtime executes it on every copy of the object when a node is lost, at the
 /// same place in the order of operations. Then it tries the operations that wait again.

@@ -8,6 +8,7 @@ mod execute;
 mod generate;
 mod on_end;
 mod operation;
+mod state;
 mod worker;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -50,6 +51,7 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         krate,
         private,
         user,
+        resident,
     } = Settings::parse(arguments)?;
     if let Some((of, _)) = &block.trait_ {
         let what = "operations are a type's own methods: mark an `impl` that is of no trait";
@@ -126,6 +128,12 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         let what = "no operations: those are the `pub` methods that take `&self` or `&mut self`";
         return Err(Error::new_spanned(&block.self_ty, what));
     }
+    if resident && constructors.is_empty() && errors.is_none() {
+        let what = "a resident object is made where it stays, by a constructor: mark a `pub` \
+                    function that returns `Self` with `#[new]`";
+        return Err(Error::new_spanned(&block.self_ty, what));
+    }
+    let state = state::state(&block.self_ty, resident, &private);
     let stand_ins = refused
         .iter()
         .map(|function| stand_in(function, &block.self_ty, &private));
@@ -136,7 +144,7 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         block,
         &type_name,
         (&operations, &stand_ins),
-        (&makers, &constructors, ends.first()),
+        (&makers, &constructors, ends.first(), &state),
         &krate,
         &private,
     );
@@ -186,19 +194,25 @@ struct Settings {
     private: TokenStream,
     /// The type of the user half of clients.
     user: Option<Type>,
+    /// Whether the objects stay where they are made.
+    resident: bool,
 }
 
 impl Settings {
     fn parse(arguments: TokenStream) -> Result<Settings> {
         let (mut krate, mut user) = (LitStr::new("dhole", Span::call_site()), None);
+        let mut resident = false;
         let parser = syn::meta::parser(|meta| {
             if meta.path.is_ident("crate") {
                 krate = meta.value()?.parse()?;
             } else if meta.path.is_ident("client") {
                 user = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("resident") {
+                resident = true;
             } else {
                 let what = "the arguments of `object` are `client = User`, the type of the user \
-                            half of clients, and `crate = \"path\"`";
+                            half of clients, `resident`, of objects that stay where they are made, \
+                            and `crate = \"path\"`";
                 return Err(meta.error(what));
             }
             Ok(())
@@ -217,6 +231,7 @@ impl Settings {
             krate,
             private,
             user,
+            resident,
         })
     }
 }

@@ -167,6 +167,7 @@ pub mod __private {
     pub use dhole_heap::__private::*;
     pub use dhole_heap::{Share as DeriveShare, Tag};
     pub use dhole_model::NodeId;
+    pub use dhole_protocol::objects::Bytes;
 
     pub use dhole_registry::Stateless;
 

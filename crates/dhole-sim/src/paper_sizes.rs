@@ -318,7 +318,11 @@ fn blocked(blocked: &[Waiting]) -> u64 {
 
 fn refusal(refusal: &Refusal) -> u64 {
     1 + match refusal {
-        Refusal::Unknown | Refusal::Unmade | Refusal::HoldsLock | Refusal::TakesWorker => 0,
+        Refusal::Unknown
+        | Refusal::Unmade
+        | Refusal::HoldsLock
+        | Refusal::TakesWorker
+        | Refusal::Resident => 0,
         Refusal::Poisoned {
             operation,
             words: said,

@@ -132,6 +132,24 @@
 //! }
 //! ```
 //!
+//! A state that does not become bytes is resident, and a constructor makes its objects:
+//!
+//! ```compile_fail,E0277
+//! struct Queue(std::fs::File);
+//! #[dhole::object] // error: the state of `Queue` does not become bytes
+//! impl Queue {
+//!     pub fn is_file(&self) -> bool { true }
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! struct Queue(std::fs::File);
+//! #[dhole::object(resident)]
+//! impl Queue { // error: no constructor
+//!     pub fn is_file(&self) -> bool { true }
+//! }
+//! ```
+//!
 //! A handle needs a type with operations, and has no other methods:
 //!
 //! ```compile_fail,E0277

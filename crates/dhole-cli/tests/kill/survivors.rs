@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::{env, process, thread};
 
 use dhole::tasks::Tasks;
-use dhole::{Config, Result, RunError, Worker, replicated};
+use dhole::{Config, NodeId, ObjectError, Refusal, Result, RunError, Worker, on, replicated};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ const NODE_0_PRINTS: &str = "DHOLE_TEST_NODE_0_PRINTS";
 /// In the environment: the nodes run tasks, so many in all, in place of writing.
 const TASKS: &str = "DHOLE_TEST_TASKS";
 
+/// In the environment: the nodes write to a service on this node, whose operations take a worker.
+const SERVES: &str = "DHOLE_TEST_SERVES";
+
 type Lines = Vec<(u16, u32)>;
 
 #[derive(Serialize, Deserialize, Default)]
@@ -48,6 +52,51 @@ impl Log {
     pub fn lines(&self) -> Lines {
         self.0.clone()
     }
+}
+
+/// A log that one node keeps, in a form that never becomes bytes.
+struct Service {
+    lines: Mutex<Lines>,
+}
+
+#[dhole::object(resident)]
+impl Service {
+    #[new]
+    pub fn open() -> Self {
+        let lines = Mutex::default();
+        Service { lines }
+    }
+
+    pub fn add(&mut self, w: &mut Worker<'_>, node: u16, line: u32) -> Result<()> {
+        w.pause()?; // in mid-call others have their turn
+        self.lines.get_mut().unwrap().push((node, line));
+        Ok(())
+    }
+
+    pub fn lines(&self) -> Lines {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+/// Writes to a service. Returns its lines, or none if it was lost.
+fn calls_a_service(w: &mut Worker<'_>, at: u16, lines: u32) -> Result<Lines> {
+    let service = w.once(|w| Ok(Service::open_in(w, on(NodeId(at)))?))?;
+    let me = w.node().0;
+    for line in 0..lines {
+        match service.add(w, me, line) {
+            Ok(()) => println!("wrote {me} {line}"),
+            Err(ObjectError::Refused {
+                cause: Refusal::Lost(node) | Refusal::Unanswered(node),
+                ..
+            }) => {
+                println!("refused {me} {node}");
+                return Ok(Lines::new());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    w.barrier()?;
+    Ok(service.lines(w)?)
 }
 
 /// Runs tasks, each of which divides its number among two others. Returns how many counted.
@@ -83,9 +132,12 @@ fn program(w: &mut Worker<'_>) -> Result<Lines> {
     if let Ok(all) = env::var(TASKS) {
         return runs_tasks(w, all.parse().unwrap());
     }
-    let log = w.once(|w| Ok(w.new_object(replicated(), Log::default())?))?;
     let me = w.node().0;
     let lines = env::var(WRITES).map_or(LINES, |lines| lines.parse().unwrap());
+    if let Ok(at) = env::var(SERVES) {
+        return calls_a_service(w, at.parse().unwrap(), lines);
+    }
+    let log = w.once(|w| Ok(w.new_object(replicated(), Log::default())?))?;
     let dies = env::var(DIES).is_ok_and(|node| node == me.to_string());
     for line in 0..lines {
         if dies && line == lines / 2 {
@@ -146,6 +198,8 @@ struct Said {
     logs: BTreeMap<u16, Lines>,
     without: BTreeMap<u16, String>,
     failed: BTreeMap<u16, String>,
+    /// Whose loss each node was told of by a call.
+    refused: BTreeMap<u16, String>,
     meeting: String,
     errors: Vec<String>,
     code: Option<i32>,
@@ -171,8 +225,12 @@ impl Said {
                     let (node, line) = word.split_once(':').unwrap();
                     (number(node) as u16, number(line) as u32)
                 };
-                let lines = lines.iter().map(line).collect();
+                let lines = lines.iter().filter(|word| !word.is_empty());
+                let lines = lines.map(line).collect();
                 self.logs.insert(number(node) as u16, lines);
+            }
+            ["refused", node, ref lost @ ..] => {
+                self.refused.insert(number(node) as u16, lost.join(" "));
             }
             ["failed", node, ..] => {
                 self.failed.insert(number(node) as u16, line.to_owned());
@@ -319,6 +377,24 @@ fn killed_with_tasks(transport: &str, victim: u16, tasks: u32) {
     println!("{transport}: node {victim} was killed; {ran} tasks were run of {all}");
 }
 
+/// Kills a client of a service in the middle of its calls. The service takes those of the others.
+fn killed_client(transport: &str) {
+    killed_with(transport, &[(SERVES, "0")], 1, 20);
+}
+
+/// Kills the node of a service. Each caller is told so by its call, and goes on.
+fn killed_service(transport: &str) {
+    let said = in_time(1, |all| {
+        killed_once(transport, all, &[(SERVES, "1")], 1, 20)
+    });
+    let left = [0, 2];
+    assert!(said.logs.keys().eq(&left), "{said:#?}");
+    assert!(said.refused.keys().eq(&left), "{said:#?}");
+    let told = |lost: &String| lost == "node 1";
+    assert!(said.refused.values().all(told), "{said:#?}");
+    assert_eq!(said.code, Some(0), "{said:#?}");
+}
+
 /// Stops a node for longer than the others wait, and lets it go on when they are done.
 fn stopped(transport: &str, victim: u16) {
     let said = in_time(victim, |lines| {
@@ -397,6 +473,20 @@ fn and_one_whose_nodes_print_before_it_is_over_and_not_after_is_an_error() {
                      has printed nothing since the run was over";
         let is_said = said.errors.iter().any(|line| line.starts_with(words));
         assert_eq!(is_said, victim == 0, "{said:#?}");
+    }
+}
+
+#[test]
+fn of_a_killed_client_of_a_service() {
+    for transport in ["shm", "tcp"] {
+        killed_client(transport);
+    }
+}
+
+#[test]
+fn of_a_killed_service() {
+    for transport in ["shm", "tcp"] {
+        killed_service(transport);
     }
 }
 

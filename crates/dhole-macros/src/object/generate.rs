@@ -9,11 +9,19 @@ use super::execute::{arm, executed, guard_name, own, seen};
 use super::operation::Operation;
 use super::spelled_out;
 
+/// How objects are made, what is left of them, and how their state becomes bytes.
+pub(super) type Made<'a> = (
+    &'a [TokenStream],
+    &'a Option<TokenStream>,
+    Option<&'a Ident>,
+    &'a TokenStream,
+);
+
 pub(super) fn generate(
     block: &ItemImpl,
     type_name: &Ident,
     (operations, stand_ins): (&[Operation], &TokenStream),
-    (makers, constructors, end): (&[TokenStream], &Option<TokenStream>, Option<&Ident>),
+    (makers, constructors, end, state): Made<'_>,
     krate: &LitStr,
     private: &TokenStream,
 ) -> TokenStream {
@@ -122,6 +130,7 @@ pub(super) fn generate(
             impl #impl_generics #private::ObjectType for #ty #where_clause {
                 type Operations = #handle<#(#names),*>;
                 const OPERATIONS: &'static [#private::OperationInfo] = &[#(#infos),*];
+                #state
                 #on_loss
                 #constructors
                 #left

@@ -292,6 +292,10 @@ impl Host for Hosting<'_> {
         kept.is_some_and(|kept| kept.kind.has_monitor)
     }
 
+    fn stays(&self, object: ObjectId) -> Option<Refusal> {
+        self.copies.copies.get(&object)?.kind.stays.clone()
+    }
+
     fn admits(&mut self, call: CallRef<'_>) -> Result<Admitted, Refusal> {
         let Some(kept) = self.copies.copies.get_mut(&call.object) else {
             return Err(self.copies.why_not(call.object));
@@ -322,8 +326,8 @@ impl Host for Hosting<'_> {
             return Err(self.copies.why_not(object));
         };
         let kept = kept.sound()?;
-        if kept.kind.has_monitor {
-            return Err(Refusal::TakesWorker);
+        if let Some(refusal) = &kept.kind.stays {
+            return Err(refusal.clone());
         }
         let state = catch_unwind(AssertUnwindSafe(|| kept.state.save()))
             .map_err(|panic| Refusal::Malformed(into_words(panic)))?;

@@ -11,7 +11,7 @@ use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::invoke::{Wanted, malformed};
-use super::kind::{self, Kind, Malformed, ObjectType, has_monitor};
+use super::kind::{self, Kind, Malformed, ObjectType, stays};
 use crate::object_error::ObjectError;
 use crate::worker::Worker;
 
@@ -106,8 +106,8 @@ impl<T: ObjectType> Object<T> {
         if let Some(cause) = outside(strategy, w.nodes()) {
             return Err(w.refused(wanted, *malformed(cause)));
         }
-        if const { has_monitor::<T>() } {
-            return Err(w.refused(wanted, Refusal::TakesWorker));
+        if let Some(cause) = const { stays::<T>() } {
+            return Err(w.refused(wanted, cause));
         }
         let event = |call| ObjectsEvent::Change {
             call,
@@ -137,11 +137,15 @@ impl<T: ObjectType> Object<T> {
     /// map whose hasher is random ([`HashMap`](crate::HashMap) has none).
     ///
     /// # Errors
-    /// [`ObjectError`] with [`Refusal::Diverged`] when they differ.
+    /// [`ObjectError`] with [`Refusal::Diverged`] when they differ, and with [`Refusal::Resident`]
+    /// of a type that is: there is one copy, and its state is not compared.
     #[track_caller]
     pub fn compare(this: &Object<T>, w: &mut Worker<'_>) -> Result<(), ObjectError> {
         let (object, site) = (Object::id(this), CallSite::caller());
         let wanted = named(object, "Object::compare", site);
+        if T::RESIDENT {
+            return Err(w.refused(wanted, Refusal::Resident));
+        }
         let event = |call| ObjectsEvent::Compare { call, object };
         w.order(wanted, event).map(drop)
     }
@@ -182,7 +186,8 @@ impl Worker<'_> {
     /// by its handle, through [`once`](Worker::once) or another object.
     ///
     /// # Errors
-    /// [`ObjectError`] when the value cannot be written as bytes, or made of them again.
+    /// [`ObjectError`] when the value cannot be written as bytes, or made of them again. A value of
+    /// a resident type never can: one of its constructors makes the object.
     #[track_caller]
     pub fn new_object<T: ObjectType>(
         &mut self,
@@ -244,7 +249,10 @@ impl Worker<'_> {
         at: &'static Location<'static>,
     ) -> Result<Object<T>, ObjectError> {
         let key = kind::register(Kind::of::<T>());
-        let state = kind::encode("the state of an object", &value);
+        let state = match T::RESIDENT {
+            true => Err(Refusal::Resident),
+            false => value.save().map_err(|cause| *malformed(cause)),
+        };
         let made = self.make(where_to, (key, state), at);
         made.map(|(object, _)| object)
     }
@@ -253,7 +261,7 @@ impl Worker<'_> {
     fn make<T: ObjectType>(
         &mut self,
         (object, strategy): (ObjectId, Strategy),
-        (way, bytes): (u64, Result<Bytes, Malformed>),
+        (way, bytes): (u64, Result<Bytes, Refusal>),
         at: &'static Location<'static>,
     ) -> Result<(Object<T>, Bytes), ObjectError> {
         let (node, site) = (self.node(), CallSite::from(at));
@@ -264,13 +272,15 @@ impl Worker<'_> {
             cause,
         };
         let bytes = match outside(strategy, self.nodes()) {
-            Some(cause) => Err(cause),
+            Some(cause) => Err(*malformed(cause)),
             None => bytes,
         };
-        let state = bytes.map_err(|cause| not_made(*malformed(cause)))?;
-        if strategy == Strategy::Replicated && const { has_monitor::<T>() } {
-            return Err(not_made(Refusal::TakesWorker));
+        if strategy == Strategy::Replicated
+            && let Some(cause) = const { stays::<T>() }
+        {
+            return Err(not_made(cause));
         }
+        let state = bytes.map_err(not_made)?;
         let wanted = named(object, "making it", site);
         let event = |call| ObjectsEvent::Create {
             call,
@@ -321,6 +331,7 @@ pub(super) fn construct<T: ObjectType, A: Serialize>(
     let kind = Kind::of::<T>();
     kind::register(kind);
     let arguments = kind::encode("the arguments", &arguments);
+    let arguments = arguments.map_err(|cause| *malformed(cause));
     let by = (kind.constructor_key(constructor), arguments);
     let object = w.new_ids(1);
     w.make((object, strategy), by, Location::caller())

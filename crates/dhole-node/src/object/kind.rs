@@ -22,7 +22,7 @@ use crate::worker::Worker;
     label = "not a type of shared objects",
     note = "mark the `impl` whose public methods are the operations: `#[dhole::object] impl {Self}`"
 )]
-pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait ObjectType: Send + Sync + Sized + 'static {
     /// What a handle can be asked to do: the operations, each with the worker before its arguments.
     type Operations: Share + Nullable + Copy + From<Tag<Self>> + Into<Tag<Self>>;
 
@@ -37,6 +37,23 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The constructors, in the order of their numbers.
     #[doc(hidden)]
     const CONSTRUCTORS: &'static [ConstructorInfo] = &[];
+
+    /// Whether objects of the type stay where they are made: their state never becomes bytes.
+    #[doc(hidden)]
+    const RESIDENT: bool = false;
+
+    /// The state as bytes. A resident one has none.
+    #[doc(hidden)]
+    fn save(&self) -> Result<Bytes, Malformed> {
+        Err(Malformed::RESIDENT)
+    }
+
+    /// The state that has these bytes.
+    #[doc(hidden)]
+    fn restore(bytes: &[u8]) -> Result<Self, Malformed> {
+        let _ = bytes;
+        Err(Malformed::RESIDENT)
+    }
 
     /// Executes the constructor of this number: it makes an object, or says why not.
     #[doc(hidden)]
@@ -156,11 +173,19 @@ pub struct Malformed {
     pub cause: Cow<'static, str>,
 }
 
+/// Why the bytes of a state are looked at.
+const STATE: &str = "the state of an object";
+
 impl Malformed {
     /// A number of a constructor that the type does not have.
     pub const NO_CONSTRUCTOR: Malformed = Malformed {
         what: "the constructor",
         cause: Cow::Borrowed("the type has none of this number"),
+    };
+    /// The bytes of a state that stays where it is.
+    pub const RESIDENT: Malformed = Malformed {
+        what: STATE,
+        cause: Cow::Borrowed("its type is resident: it has none"),
     };
     /// A number of an operation that the type does not have.
     pub const NO_OPERATION: Malformed = Malformed {
@@ -237,6 +262,31 @@ pub fn encoded_len<V: Serialize + ?Sized>(value: &V) -> usize {
     postcard::serialize_with_flavor(value, Size::default()).unwrap_or(0)
 }
 
+/// A state that becomes bytes, and is made of them again.
+#[diagnostic::on_unimplemented(
+    message = "the state of `{Self}` does not become bytes",
+    label = "objects of this type could not go to another node",
+    note = "derive serde's `Serialize` and `Deserialize` for it and what it holds; or mark it \
+            `#[dhole::object(resident)]`: its constructors make it on its node, and it stays there"
+)]
+#[doc(hidden)]
+pub trait State: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> State for T {}
+
+/// The bytes of a state.
+#[doc(hidden)]
+pub fn save<T: State>(state: &T) -> Result<Bytes, Malformed> {
+    encode(STATE, state)
+}
+
+/// The state that has these bytes.
+#[doc(hidden)]
+pub fn restore<T: State>(bytes: &[u8]) -> Result<T, Malformed> {
+    decode(STATE, bytes)
+}
+
 /// The bytes of a value.
 pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
     let mut bytes = Vec::new();
@@ -309,7 +359,7 @@ impl<T: ObjectType> AnyObject for T {
     }
 
     fn save(&self) -> Result<Bytes, Malformed> {
-        encode("the state of an object", self)
+        ObjectType::save(self)
     }
 
     fn left(&self) -> Option<String> {
@@ -349,7 +399,7 @@ struct Taken<T> {
 }
 
 const IN_USE: Malformed = Malformed {
-    what: "the state of an object",
+    what: STATE,
     cause: Cow::Borrowed("an operation that takes a worker has it"),
 };
 
@@ -372,7 +422,7 @@ impl<T: ObjectType> AnyObject for Monitored<T> {
     }
 
     fn save(&self) -> Result<Bytes, Malformed> {
-        encode("the state of an object", &**self.0.as_ref().ok_or(IN_USE)?)
+        self.0.as_ref().ok_or(IN_USE)?.save()
     }
 
     fn left(&self) -> Option<String> {
@@ -433,6 +483,16 @@ pub(crate) const fn has_monitor<T: ObjectType>() -> bool {
     false
 }
 
+/// Why objects of the type are kept as one copy, on the node on which they are made; none if they
+/// may be replicated and moved.
+pub(crate) const fn stays<T: ObjectType>() -> Option<Refusal> {
+    match (T::RESIDENT, has_monitor::<T>()) {
+        (true, _) => Some(Refusal::Resident),
+        (false, true) => Some(Refusal::TakesWorker),
+        (false, false) => None,
+    }
+}
+
 /// Makes a state of its bytes.
 type Restore = fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>;
 
@@ -450,6 +510,8 @@ pub(crate) struct Kind {
     construct: Construct,
     /// Whether objects of the type have monitors, for some operations take a worker.
     pub has_monitor: bool,
+    /// Why objects of the type stay where they are, if they do.
+    pub stays: Option<Refusal>,
 }
 
 struct Of<T>(T);
@@ -467,8 +529,9 @@ impl<T: ObjectType> Ship for Of<T> {
             let made = T::construct(constructor, bytes)?;
             Ok(made.map(|(state, comes_back)| (kept(state), comes_back)))
         },
-        restore: |bytes| Ok(kept(decode::<T>("the state of an object", bytes)?)),
+        restore: |bytes| Ok(kept(T::restore(bytes)?)),
         has_monitor: has_monitor::<T>(),
+        stays: stays::<T>(),
     };
 }
 

@@ -40,7 +40,7 @@ pub use handle::{Object, make, on, replicated};
 pub use invoke::{Calling, Travel, call_as, call_by_process, read, write};
 pub use kind::{
     Applied, Constructed, ConstructorInfo, Malformed, ObjectType, OperationInfo, decode, decode_to,
-    encode, encode_arguments, encode_to, encoded_len, travels,
+    encode, encode_arguments, encode_to, encoded_len, restore, save, travels,
 };
 pub use makes::Makes;
 pub(crate) use monitored::SITE as EXECUTION;

@@ -220,6 +220,12 @@ pub enum Refusal {
          node: make it with `on(node)`"
     )]
     TakesWorker,
+    /// An object of a resident type is made by a constructor, kept as one copy, and stays.
+    #[error(
+        "its type is resident, so a constructor makes it on its node, in one copy that stays there \
+         and is not compared: make it with `on(node)`"
+    )]
+    Resident,
 }
 
 dhole_model::debug_in_words!(Refusal);

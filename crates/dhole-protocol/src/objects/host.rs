@@ -64,6 +64,13 @@ pub trait Host {
         false
     }
 
+    /// Why the object here is kept as one copy, on the node on which it was made; none if it may be
+    /// replicated and moved.
+    fn stays(&self, object: ObjectId) -> Option<Refusal> {
+        let _ = object;
+        None
+    }
+
     /// How a call of an object that has a monitor is executed.
     ///
     /// # Errors

@@ -93,9 +93,9 @@ impl Objects {
                 state,
             } => {
                 let mut created = host.create(*object, *kind, state);
-                if host.has_monitor(*object) {
-                    host.spoil(*object, Refusal::TakesWorker);
-                    created = Err(Refusal::TakesWorker);
+                if let Some(refusal) = host.stays(*object) {
+                    host.spoil(*object, refusal.clone());
+                    created = Err(refusal);
                 }
                 if created.is_ok() {
                     self.hear_of_earlier_losses(*object, host);
