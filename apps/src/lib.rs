@@ -26,4 +26,5 @@ pub mod raytrace;
 pub mod sor;
 pub mod tsp;
 pub mod uts;
+pub mod vote;
 pub mod water;

@@ -138,6 +138,19 @@ pub enum BadInput {
         /// The factor asked for.
         omega: f64,
     },
+    /// A page has no whole number of words.
+    #[error("pages of {0} bytes: it must be a multiple of 8")]
+    PageBytes(u32),
+    /// What is asked for needs more nodes.
+    #[error("{what} on {nodes} nodes: at least {needed} are needed")]
+    TooFewNodes {
+        /// The nodes there are.
+        nodes: u16,
+        /// The nodes that are needed.
+        needed: u32,
+        /// What needs them.
+        what: String,
+    },
     /// A tree that no number of nodes could search.
     #[error("{0}")]
     Tree(&'static str),

@@ -52,6 +52,11 @@ impl Steps {
         Ok(())
     }
 
+    /// Their time by this node's clock, once they have ended.
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
     /// Ends the steps, on all nodes.
     ///
     /// # Errors

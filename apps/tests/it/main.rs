@@ -15,6 +15,7 @@ mod raw_programs;
 mod surviving;
 mod tsplib;
 mod uts;
+mod vote;
 mod water;
 
 /// The program `barnes` of another crate. `cargo test --workspace` builds it beside these.
