@@ -1,11 +1,15 @@
 //! Measures primitives in the simulator, each by a small program over the real runtime.
 
+mod invocation;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole::sim::{Computation, Primitive, Settings, round_trip_ns};
-use dhole::{Barriers, Coherence, Config, Lock, Result, RunError, Worker, replicated};
+use dhole::{Barriers, Coherence, Config, Lock, MessageKind, Result, RunError, Worker, replicated};
 use serde::{Deserialize, Serialize};
+
+use invocation::{Invocation, invocation_us};
 
 /// The bytes of a page. The papers fetch all of it or nothing.
 const PAGE_BYTES: u64 = 4_096;
@@ -40,6 +44,11 @@ pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>,
         Primitive::MinipageWrite(bytes, copies) => return minipage_us(&of, bytes, Some(copies)),
         Primitive::Throughput => LARGE_BYTES as f64 / fetch_us(of(2), LARGE_BYTES)?,
         Primitive::GroupWrite(nodes) => group_write_us(of(nodes.into()))?,
+        Primitive::Invocation(bytes) => invocation_us(of(2), Invocation::Of(bytes as usize))?,
+        Primitive::StartedInvocation => invocation_us(of(2), Invocation::Started)?,
+        Primitive::Creation => invocation_us(of(2), Invocation::Creation)?,
+        Primitive::CopyBack(kib) => invocation_us(of(2), Invocation::Copy(kib as usize * 1_024))?,
+        Primitive::ReadFault => invocation_us(of(2), Invocation::ReadFault)?,
         Primitive::SequenceNumber if settings.network.card_sequencer => sequence_number_us(of(2))?,
         Primitive::SequenceNumber => return Ok(None),
     };
@@ -172,7 +181,10 @@ fn group_write_us(settings: Settings) -> Result<f64, RunError> {
 /// increment is done when node 1 has its number and has sent it to the other node; the time of the
 /// sending is subtracted.
 fn sequence_number_us(settings: Settings) -> Result<f64, RunError> {
-    let sending_us = settings.network.sending_ns(0) as f64 / 1e3;
+    let sending_us = settings
+        .network
+        .sending_ns(MessageKind::OperationRequest, 0) as f64
+        / 1e3;
     let number_us = measured_us(settings, |w, took| {
         let counter = w.once(|w| Ok(w.new_object(replicated(), Counter(0))?))?;
         if w.node().index() == 1 {

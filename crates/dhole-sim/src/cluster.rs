@@ -387,9 +387,13 @@ impl Cluster {
         let sending_ns = match self.is_cards(&envelope.body) {
             true => 0,
             false if self.plain => self.settings.network.send_ns,
-            false => self.settings.network.sending_ns(bytes),
+            false => self
+                .settings
+                .network
+                .sending_ns(envelope.body.kind(), bytes),
         };
-        let departs = at.saturating_add(sending_ns);
+        let done = at.saturating_add(sending_ns);
+        let departs = done.saturating_add(self.settings.network.rendezvous_ways_ns(bytes));
         self.report.bytes += bytes;
         if !self.direct {
             let (passes, whole_at) = self.handed_on(bytes, sending_ns, departs);
@@ -406,7 +410,7 @@ impl Cluster {
                 self.agenda.deliver(arrives, copy);
             }
         }
-        departs
+        done
     }
 
     /// Whether the network's adapter sends this message, and not the node's processor.
@@ -471,7 +475,8 @@ impl Cluster {
             self.agenda.pass(now, flight.again(now, now));
             return;
         }
-        let sending_ns = self.settings.network.sending_ns(bytes);
+        let kind = flight.envelope.body.kind();
+        let sending_ns = self.settings.network.sending_ns(kind, bytes);
         let begun = self.nodes[from.index()].handle(now, 0);
         let done = self.nodes[from.index()].handle(now, sending_ns);
         let (passes, whole_at) = self.handed_on(bytes, sending_ns, done);

@@ -10,7 +10,7 @@ mod primitive;
 
 pub use description::{Description, NetworkError};
 pub(crate) use description::{LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS};
-pub(crate) use keys::{Expected, HANDLING, KEYS, Key, Wrong, parsed, set_handling};
+pub(crate) use keys::{BY_KIND, Expected, KEYS, Key, Wrong, parsed, set_by_kind};
 pub use primitive::{Primitive, Published};
 
 /// The costs of messages, and of a page-based runtime's work for them. The model is LogGP
@@ -48,6 +48,13 @@ pub struct Network {
     /// Nanoseconds of the receiver's processor for the runtime's work on a message of a
     /// [kind](MessageKind), by the kind's place in [`MessageKind::ALL`].
     pub handling_ns: [u64; MessageKind::ALL.len()],
+    /// Nanoseconds of the sender's processor for the runtime's work before a message of a
+    /// [kind](MessageKind) is sent, by the kind's place in [`MessageKind::ALL`].
+    pub making_ns: [u64; MessageKind::ALL.len()],
+    /// A message of more bytes first takes a *rendezvous*: the smallest message there, and one
+    /// back. Libraries of messages do so before a transfer for which the receiver must have room.
+    /// Each end's processor sends one of them and receives the other. 0 if no message does.
+    pub rendezvous_bytes: u64,
     /// The most bytes of a message that a packet carries; 0 if a message of any size is one.
     pub packet_bytes: u64,
     /// The size that a smaller packet is padded to.
@@ -161,6 +168,8 @@ impl Default for Network {
             interrupt_ns: 0,
             interrupt_when_waiting: false,
             handling_ns: [0; MessageKind::ALL.len()],
+            making_ns: [0; MessageKind::ALL.len()],
+            rendezvous_bytes: 0,
             packet_bytes: 0,
             least_packet_bytes: 0,
             packet_header_bytes: 0,
@@ -201,13 +210,45 @@ impl Network {
         self.transmission_ns(self.transmitted_bytes(bytes))
     }
 
-    /// Nanoseconds of the sender's processor for a message of `bytes` bytes.
+    /// Nanoseconds of the sender's processor for a message of `bytes` bytes, including the runtime's
+    /// work on one of this kind.
     #[inline]
-    pub fn sending_ns(&self, bytes: u64) -> u64 {
+    pub fn sending_ns(&self, kind: MessageKind, bytes: u64) -> u64 {
+        self.handing_on_ns(bytes)
+            .saturating_add(self.making_ns[kind as usize])
+            .saturating_add(self.rendezvous_processor_ns(bytes))
+    }
+
+    /// Nanoseconds in which a processor hands the packets of a message to its link.
+    fn handing_on_ns(&self, bytes: u64) -> u64 {
         let more_packets = (self.packets(bytes) - 1).saturating_mul(self.packet_send_ns);
         self.send_ns
             .saturating_add((bytes as f64 * self.send_ns_per_byte) as u64)
             .saturating_add(more_packets)
+    }
+
+    /// Whether a message of `bytes` bytes takes a [rendezvous](Network::rendezvous_bytes) first.
+    fn meets(&self, bytes: u64) -> bool {
+        self.rendezvous_bytes > 0 && bytes > self.rendezvous_bytes
+    }
+
+    /// Nanoseconds of either end's processor for the rendezvous of a message.
+    fn rendezvous_processor_ns(&self, bytes: u64) -> u64 {
+        match self.meets(bytes) {
+            true => self.send_ns.saturating_add(self.receive_ns),
+            false => 0,
+        }
+    }
+
+    /// Nanoseconds for which the two small messages of a rendezvous are on their way.
+    pub(crate) fn rendezvous_ways_ns(&self, bytes: u64) -> u64 {
+        if !self.meets(bytes) {
+            return 0;
+        }
+        let way_ns = self.latency_ns.saturating_add(self.switch_ns);
+        way_ns
+            .saturating_add(self.occupancy_ns(0))
+            .saturating_mul(2)
     }
 
     /// Nanoseconds of the receiver's processor for a message of `bytes` bytes, including the
@@ -219,13 +260,14 @@ impl Network {
             .saturating_add((bytes as f64 * self.receive_ns_per_byte) as u64)
             .saturating_add(more_packets)
             .saturating_add(self.handling_ns[kind as usize])
+            .saturating_add(self.rendezvous_processor_ns(bytes))
     }
 
     /// Nanoseconds of the sender's processor that remain when the link gets the first packet: those
     /// for the other packets, if messages are [pipelined](Network::pipelined).
     pub(crate) fn sending_late_ns(&self, bytes: u64) -> u64 {
         match self.pipelined {
-            true => self.sending_ns(bytes) - self.sending_ns(bytes.min(self.packet_bytes)),
+            true => self.handing_on_ns(bytes) - self.handing_on_ns(bytes.min(self.packet_bytes)),
             false => 0,
         }
     }
@@ -363,6 +405,8 @@ impl Network {
             && self.packet_receive_ns == 0
             && !self.pipelined
             && self.handling_ns == [0; MessageKind::ALL.len()]
+            && self.making_ns == [0; MessageKind::ALL.len()]
+            && self.rendezvous_bytes == 0
     }
 
     /// Whether the sender's link alone decides when a message arrives.
@@ -489,8 +533,9 @@ mod tests {
             ..ethernet()
         };
         network.handling_ns[MessageKind::LockGrant as usize] = 5_000;
-        assert_eq!(network.sending_ns(10), 105);
-        assert_eq!(network.sending_ns(3_000), 100 + 1_500 + 2 * 7);
+        let sending = |bytes| network.sending_ns(MessageKind::Fetch, bytes);
+        assert_eq!(sending(10), 105);
+        assert_eq!(sending(3_000), 100 + 1_500 + 2 * 7);
         assert_eq!(
             network.receiving_ns(MessageKind::Fetch, 3_000),
             200 + 6_000 + 2 * 11

@@ -31,6 +31,7 @@ pub fn round_trip_ns(settings: &Settings, bytes: usize) -> Result<u64, StartErro
         ..settings.clone()
     };
     settings.network.handling_ns = [0; MessageKind::ALL.len()];
+    settings.network.making_ns = [0; MessageKind::ALL.len()];
     let sim = Sim::new(settings);
     let receivers: [&dyn Receiver<Message>; 2] = [&Doorbell, &Doorbell];
     sim.start(&receivers, &|node| {

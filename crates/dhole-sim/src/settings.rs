@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use crate::crash::Crash;
 use crate::network::{
-    Description, Expected, HANDLING, KEYS, Key, LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS, Network,
-    Wrong, parsed, set_handling,
+    BY_KIND, Description, Expected, KEYS, Key, LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS, Network,
+    Wrong, parsed, set_by_kind,
 };
 
 /// The environment variable that [`Settings::from_env`] reads.
@@ -44,8 +44,8 @@ pub enum Computation {
 ///
 /// The keys are `nodes`, `seed`, `fixed_cost` (nanoseconds of a unit of work; without it
 /// computation is measured), `compute_scale`, `alone_ns`, `call_ns`, `stack_bytes`, `network`,
-/// which is only its name, the fields of [`Network`], `handling_ns.` before the name of a kind of
-/// message, `crash` (as `1@2500+0@7000`, see [`Crash`]), and `notice_ns`.
+/// which is only its name, the fields of [`Network`], `handling_ns.` or `making_ns.` before the name
+/// of a kind of message, `crash` (as `1@2500+0@7000`, see [`Crash`]), and `notice_ns`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the cluster, 1 to [`MAX_NODES`].
@@ -227,10 +227,13 @@ impl fmt::Display for Settings {
                 write!(f, "{}={text},", key.name)?;
             }
         }
-        for kind in MessageKind::ALL {
-            let ns = network.handling_ns[kind as usize];
-            if ns > 0 {
-                write!(f, "{HANDLING}{}={ns},", kind.name())?;
+        let mut network = *network;
+        for table in &BY_KIND {
+            for kind in MessageKind::ALL {
+                let ns = (table.of)(&mut network)[kind as usize];
+                if ns > 0 {
+                    write!(f, "{}.{}={ns},", table.name, kind.name())?;
+                }
             }
         }
         write!(
@@ -294,10 +297,13 @@ impl Settings {
     /// Sets a field of the network from its text.
     fn set_of_network(&mut self, key: &str, value: &str) -> Result<(), SettingsError> {
         let network = &mut self.network;
-        let handling = key.strip_prefix(HANDLING);
-        let set = match (Key::named(key), handling) {
+        let by_kind = key.split_once('.').and_then(|(name, kind)| {
+            let table = BY_KIND.iter().find(|table| table.name == name)?;
+            Some((table, kind))
+        });
+        let set = match (Key::named(key), by_kind) {
             (Some(key), _) => Some(key.set(network, value)),
-            (None, Some(kind)) => set_handling(network, kind, value),
+            (None, Some((table, kind))) => set_by_kind(network, table, kind, value),
             (None, None) => None,
         };
         let unknown = || SettingsError::UnknownKey { key: key.into() };

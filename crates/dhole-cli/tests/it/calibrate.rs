@@ -126,6 +126,25 @@ fn millipage_myrinet_meets_its_primitives() {
 }
 
 #[test]
+fn manna_meets_its_primitives() {
+    let there = [
+        "copy_16_kib_us",
+        "copy_32_kib_us",
+        "copy_4_kib_us",
+        "copy_64_kib_us",
+        "copy_8_kib_us",
+        "creation_us",
+        "fetch_8_bytes_us",
+        "invocation_128_bytes_us",
+        "invocation_64_bytes_us",
+        "invocation_us",
+        "read_fault_us",
+        "started_invocation_us",
+    ];
+    meets("manna", &there, &[]);
+}
+
+#[test]
 fn todays_networks_meet_their_sources() {
     meets("ethernet-10g", &["round_trip_us"], &[]);
     meets(

@@ -4,9 +4,9 @@ use std::io::{self, Read};
 use thiserror::Error;
 use toml::{Table, Value};
 
-use super::keys::{Expected, set_handling};
+use super::keys::{Expected, set_by_kind};
 use super::presets::PRESETS;
-use super::{KEYS, Network, Primitive, Published, Wrong};
+use super::{BY_KIND, KEYS, Network, Primitive, Published, Wrong};
 
 /// A network as a file describes it (`docs/networks.md`).
 #[derive(Clone, PartialEq, Debug)]
@@ -90,11 +90,13 @@ impl Description {
                 None => {}
             }
         }
-        for (kind, value) in sheet.table("handling_ns")? {
-            let key = format!("handling_ns.{kind}");
-            match set_handling(&mut network, &kind, &sheet.text(&key, &value)?) {
-                Some(set) => set.map_err(|wrong| sheet.wrong(wrong))?,
-                None => return Err(sheet.unknown(key)),
+        for table in &BY_KIND {
+            for (kind, value) in sheet.table(table.name)? {
+                let key = format!("{}.{kind}", table.name);
+                match set_by_kind(&mut network, table, &kind, &sheet.text(&key, &value)?) {
+                    Some(set) => set.map_err(|wrong| sheet.wrong(wrong))?,
+                    None => return Err(sheet.unknown(key)),
+                }
             }
         }
         network.check().map_err(|wrong| sheet.wrong(wrong))?;
@@ -407,6 +409,7 @@ mod tests {
         for (line, key) in [
             ("latencyns = 1", "latencyns"),
             ("handling_ns.dance = 1", "handling_ns.dance"),
+            ("making_ns.dance = 1", "making_ns.dance"),
             ("published.dance_us = 1", "published.dance_us"),
         ] {
             let key = key.to_owned();

@@ -96,7 +96,7 @@ macro_rules! keys {
     };
 }
 
-/// All numbers but those of `handling_ns`.
+/// All numbers but those [by kind](BY_KIND).
 pub(crate) const KEYS: &[Key] = keys! {
     medium medium;
     needed latency_ns, 0, HOUR_NS;
@@ -108,6 +108,7 @@ pub(crate) const KEYS: &[Key] = keys! {
     number receive_ns_per_byte, MOST_NS_PER_BYTE;
     whole interrupt_ns, HOUR_NS;
     flag interrupt_when_waiting;
+    whole rendezvous_bytes, TERABYTE;
     whole packet_bytes, TERABYTE;
     whole least_packet_bytes, TERABYTE;
     whole packet_header_bytes, 1_000_000;
@@ -138,8 +139,25 @@ pub(crate) const KEYS: &[Key] = keys! {
     number diff_apply_ns_per_byte, MOST_NS_PER_BYTE;
 };
 
-/// The beginning of the keys of `handling_ns` in the textual form.
-pub(crate) const HANDLING: &str = "handling_ns.";
+/// The runtime's times for messages, one for each kind.
+pub(crate) struct ByKind {
+    /// The name of the table. In the textual form it is before the kind's, with a dot.
+    pub name: &'static str,
+    /// The numbers.
+    pub of: fn(&mut Network) -> &mut [u64; MessageKind::ALL.len()],
+}
+
+/// All of them.
+pub(crate) const BY_KIND: [ByKind; 2] = [
+    ByKind {
+        name: "handling_ns",
+        of: |network| &mut network.handling_ns,
+    },
+    ByKind {
+        name: "making_ns",
+        of: |network| &mut network.making_ns,
+    },
+];
 
 impl Key {
     /// The number of this name.
@@ -205,21 +223,22 @@ impl Key {
     }
 }
 
-/// Sets the runtime's time for a message of the kind of this name.
-pub(crate) fn set_handling(
+/// Sets one of the runtime's times for a message of the kind of this name.
+pub(crate) fn set_by_kind(
     network: &mut Network,
+    table: &ByKind,
     kind: &str,
     text: &str,
 ) -> Option<Result<(), Wrong>> {
     let kind = MessageKind::ALL
         .into_iter()
         .find(|known| known.name() == kind)?;
-    let key = format!("{HANDLING}{}", kind.name());
+    let key = format!("{}.{}", table.name, kind.name());
     Some(parsed(&key, text, "a whole number").and_then(|ns: u64| {
         if ns > HOUR_NS {
             return Err(Wrong::range(&key, ns, format!("0 to {HOUR_NS}")));
         }
-        network.handling_ns[kind as usize] = ns;
+        (table.of)(network)[kind as usize] = ns;
         Ok(())
     }))
 }

@@ -30,13 +30,24 @@ pub enum Primitive {
     Throughput,
     /// A write to an object that is replicated on so many nodes, totally ordered.
     GroupWrite(u16),
+    /// An operation of an object on another node, with so many bytes of arguments, there and back.
+    Invocation(u32),
+    /// Starting such an operation without arguments, until the program goes on.
+    StartedInvocation,
+    /// Making an object on another node by its constructor.
+    Creation,
+    /// An operation that gives so many KiB back.
+    CopyBack(u32),
+    /// A read fault on a page of 4 KiB that the node of its adviser has (VOTE, section 4.2): an
+    /// operation there, and within it one that puts the page to the node of the fault.
+    ReadFault,
     /// Asking a sequencer on a network adapter for a number.
     SequenceNumber,
 }
 
 impl Primitive {
     /// All primitives, in the order of the table.
-    pub const ALL: [Primitive; 24] = [
+    pub const ALL: [Primitive; 35] = [
         Primitive::RoundTrip,
         Primitive::LargeRoundTrip(4_096),
         Primitive::LockTwoHops,
@@ -61,6 +72,17 @@ impl Primitive {
         Primitive::GroupWrite(8),
         Primitive::GroupWrite(32),
         Primitive::SequenceNumber,
+        Primitive::Invocation(0),
+        Primitive::Invocation(64),
+        Primitive::Invocation(128),
+        Primitive::StartedInvocation,
+        Primitive::Creation,
+        Primitive::CopyBack(4),
+        Primitive::CopyBack(8),
+        Primitive::CopyBack(16),
+        Primitive::CopyBack(32),
+        Primitive::CopyBack(64),
+        Primitive::ReadFault,
     ];
 
     /// Its name, with its unit, as in the table `[published]` of a description.
@@ -83,6 +105,12 @@ impl Primitive {
             Primitive::Throughput => "throughput_mb_per_s".into(),
             Primitive::GroupWrite(nodes) => format!("group_write_{nodes}_us"),
             Primitive::SequenceNumber => "sequence_number_us".into(),
+            Primitive::Invocation(0) => "invocation_us".into(),
+            Primitive::Invocation(bytes) => format!("invocation_{bytes}_bytes_us"),
+            Primitive::StartedInvocation => "started_invocation_us".into(),
+            Primitive::Creation => "creation_us".into(),
+            Primitive::CopyBack(kib) => format!("copy_{kib}_kib_us"),
+            Primitive::ReadFault => "read_fault_us".into(),
         }
     }
 }
