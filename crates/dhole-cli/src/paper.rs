@@ -15,6 +15,9 @@ pub enum Paper {
     Dosa(Dosa),
     /// Itzkovitz and Schuster, "MultiView and Millipage - Fine-Grain Sharing in Page-Based DSMs"
     Multiview(Multiview),
+    /// Cordsen, Nolte and Schröder-Preikschat, "Experiences Developing a Virtual Shared Memory
+    /// System Using High-Level Object Paradigms"
+    Vote(Vote),
 }
 
 /// `dhole paper dosa`.
@@ -92,6 +95,34 @@ pub struct Multiview {
 }
 
 impl Multiview {
+    /// What is wanted of the evaluation.
+    pub fn wanted(&self) -> PaperOptions {
+        wanted(self.small, self.simulated, &self.out, self.jobs)
+    }
+}
+
+/// `dhole paper vote`.
+#[derive(Args)]
+pub struct Vote {
+    /// Fewer accesses
+    #[arg(long)]
+    pub small: bool,
+
+    /// Only the simulated runs, which are all that there are
+    #[arg(long)]
+    pub simulated: bool,
+
+    /// The folder for tables and runs; a run that it has is not repeated [default: vote, or
+    /// vote-small]
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// The number of simulations at a time [default: the machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+}
+
+impl Vote {
     /// What is wanted of the evaluation.
     pub fn wanted(&self) -> PaperOptions {
         wanted(self.small, self.simulated, &self.out, self.jobs)

@@ -38,6 +38,7 @@ use scope::Evaluation;
 
 const DOSA: &str = include_str!("../papers/dosa.toml");
 const MULTIVIEW: &str = include_str!("../papers/multiview.toml");
+const VOTE: &str = include_str!("../papers/vote.toml");
 
 /// Repeats a paper's evaluation.
 #[derive(Parser)]
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         command::Paper::Dosa(wanted) => evaluate(DOSA, &wanted.wanted()),
         command::Paper::Multiview(wanted) if wanted.today => measure_operations(),
         command::Paper::Multiview(wanted) => evaluate(MULTIVIEW, &wanted.wanted()),
+        command::Paper::Vote(wanted) => evaluate(VOTE, &wanted.wanted()),
     };
     ended.unwrap_or_else(|error| {
         say::complain(&error);
@@ -140,10 +142,9 @@ fn measure(evaluation: &mut Evaluation, wanted: &PaperOptions) -> Result<(), Pap
         let cost = Cost::deserialize(&*entry).expect("an operation of the file");
         entry["simulated"] = json!(network::simulated_us(&cost, &network));
     }
-    let here = if wanted.simulated {
-        Value::Null
-    } else {
-        measure_here(wanted.small)?
+    let here = match evaluation.paper.raw_memory && !wanted.simulated {
+        true => measure_here(wanted.small)?,
+        false => Value::Null,
     };
     let overheads = here["overheads"].as_array().cloned().unwrap_or_default();
     evaluation

@@ -24,6 +24,9 @@ pub struct Paper {
     pub simulated: Simulated,
     /// The numbers that a run must print, as fields of its JSON object.
     pub prints: Vec<String>,
+    /// Whether operations of raw memory are measured on this machine too.
+    #[serde(default)]
+    pub raw_memory: bool,
     /// Networks that are like others.
     #[serde(default)]
     pub network: Vec<Network>,
