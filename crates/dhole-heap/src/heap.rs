@@ -30,6 +30,7 @@ use crate::pre_image::PreImages;
 use crate::published::Published;
 use crate::residency::Residency;
 use crate::retained_elements::RetainedElements;
+use crate::shapes::Shapes;
 use crate::share::type_map::Named;
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo};
 
@@ -58,6 +59,7 @@ pub(crate) struct Heap {
     /// stay in the cache, where one for each chunk would not.
     pub(crate) index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
     pub(crate) chunks: Vec<Chunk>,
+    pub(crate) shapes: Shapes,
     /// Places in `chunks` whose chunk is all freed.
     pub(crate) spare: Vec<u32>,
     /// By type, protocol, and place in the program, so that a chunk tells where its objects are
@@ -153,6 +155,7 @@ impl Heap {
             residency: Residency::default(),
             index: FxHashMap::default(),
             chunks: Vec::new(),
+            shapes: Shapes::default(),
             spare: Vec::new(),
             open: FxHashMap::default(),
             ids: cluster.first_part(node),
@@ -234,6 +237,7 @@ impl Heap {
                 u32::try_from(self.chunks.len() - 1).expect("fewer than 2^32 chunks of ids")
             }
         };
+        self.shapes.set(place as usize, &binding);
         let page = self.index.entry(number / CHUNKS_OF_PAGE);
         let page = page.or_insert_with(|| Box::new([UNSEEN; CHUNKS_OF_PAGE as usize]));
         page[(number % CHUNKS_OF_PAGE) as usize] = place;

@@ -129,6 +129,7 @@ mod retained_elements;
 mod row;
 mod serial;
 mod set_aside;
+mod shapes;
 mod share;
 mod tag;
 mod target;

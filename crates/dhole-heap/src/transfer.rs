@@ -239,8 +239,8 @@ impl Heap {
         named.count == 1
             && !named.array
             && self.place(named.first).is_some_and(|at| {
-                let bound = &self.chunks[at.chunk].binding;
-                bound.info.type_id == seen && bound.len == named.len && bound.row == named.row
+                let shape = self.shapes.of(at.chunk);
+                shape.of == seen && shape.len == named.len && shape.row == named.row
             })
     }
 }
