@@ -42,6 +42,7 @@ mod error;
 mod for_each;
 mod hunt;
 mod ledger;
+mod parts;
 mod pile;
 mod state;
 mod surviving;

@@ -1,14 +1,14 @@
 //! A run that goes on when nodes die: all write a replicated object, one of them is killed or
 //! stopped in the middle, and the others finish with every write that anybody was told is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::{env, process, thread};
 
-use dhole::tasks::Tasks;
+use dhole::tasks::{Schedule, Tasks, for_each};
 use dhole::{Config, NodeId, ObjectError, Refusal, Result, RunError, Worker, on, replicated};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -34,6 +34,8 @@ const NODE_0_PRINTS: &str = "DHOLE_TEST_NODE_0_PRINTS";
 
 /// In the environment: the nodes run tasks, so many in all, in place of writing.
 const TASKS: &str = "DHOLE_TEST_TASKS";
+/// In the environment: the nodes divide so many numbers, in place of writing.
+const NUMBERS: &str = "DHOLE_TEST_NUMBERS";
 
 /// In the environment: the nodes write to a service on this node, whose operations take a worker.
 const SERVES: &str = "DHOLE_TEST_SERVES";
@@ -116,9 +118,7 @@ fn runs_tasks(w: &mut Worker<'_>, all: u32) -> Result<Lines> {
                     more.push(part)?;
                 }
             }
-            // As long as a short task is.
-            let spun = (0..20_000_u64).fold(1, |so_far, next| black_box(so_far ^ next));
-            black_box(spun);
+            spins();
             println!("wrote {me} {mine}");
             mine += 1;
             Ok(1)
@@ -128,9 +128,47 @@ fn runs_tasks(w: &mut Worker<'_>, all: u32) -> Result<Lines> {
     Ok(vec![(0, counted.unwrap_or(0))])
 }
 
+/// As long as a short task is.
+fn spins() {
+    let spun = (0..20_000_u64).fold(1, |so_far, next| black_box(so_far ^ next));
+    black_box(spun);
+}
+
+/// The numbers that were called with.
+#[derive(Serialize, Deserialize, Default)]
+struct Called(BTreeSet<u64>);
+
+#[dhole::object]
+impl Called {
+    pub fn with(&mut self, number: u64) {
+        self.0.insert(number);
+    }
+
+    pub fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+}
+
+/// Divides so many numbers among the nodes. Returns with how many of them a node was called.
+fn calls_with(w: &mut Worker<'_>, all: u64) -> Result<Lines> {
+    let called = w.once(|w| Ok(w.new_object(replicated(), Called::default())?))?;
+    let (me, mut mine) = (w.node().0, 0);
+    for_each(w, 0..all, Schedule::Dynamic(4), |w, number| {
+        spins();
+        called.with(w, number)?;
+        println!("wrote {me} {mine}");
+        mine += 1;
+        Ok(())
+    })?;
+    Ok(vec![(0, called.count(w)?)])
+}
+
 fn program(w: &mut Worker<'_>) -> Result<Lines> {
     if let Ok(all) = env::var(TASKS) {
         return runs_tasks(w, all.parse().unwrap());
+    }
+    if let Ok(all) = env::var(NUMBERS) {
+        return calls_with(w, all.parse().unwrap());
     }
     let me = w.node().0;
     let lines = env::var(WRITES).map_or(LINES, |lines| lines.parse().unwrap());
@@ -357,13 +395,14 @@ fn killed_once(transport: &str, all: u32, has: &[(&str, &str)], victim: u16, lin
     })
 }
 
-/// Kills a node when it has run so many tasks. Those that are left count each task once.
-fn killed_with_tasks(transport: &str, victim: u16, tasks: u32) {
+/// Kills a node when it has run so many tasks, or been called with so many numbers. Those that are
+/// left count each once.
+fn killed_amid(transport: &str, kind: &str, victim: u16, ran: u32) {
     let mut all = 0;
     let said = in_time(victim, |lines| {
         all = NODES as u32 * lines;
-        let has = [(TASKS, &*all.to_string())];
-        killed_once(transport, lines, &has, victim, tasks)
+        let has = [(kind, &*all.to_string())];
+        killed_once(transport, lines, &has, victim, ran)
     });
     let left: Vec<u16> = (0..NODES as u16).filter(|node| *node != victim).collect();
     assert!(said.logs.keys().eq(&left), "{said:#?}");
@@ -374,7 +413,7 @@ fn killed_with_tasks(transport: &str, victim: u16, tasks: u32) {
         "{said:#?}"
     );
     let ran: u32 = said.wrote.values().sum();
-    println!("{transport}: node {victim} was killed; {ran} tasks were run of {all}");
+    println!("{transport}: node {victim} was killed; {kind}: {ran} were run of {all}");
 }
 
 /// Kills a client of a service in the middle of its calls. The service takes those of the others.
@@ -523,14 +562,26 @@ fn of_a_killed_member() {
 
 #[test]
 fn of_a_member_that_is_killed_while_it_runs_tasks() {
-    killed_with_tasks("shm", 1, 30);
-    killed_with_tasks("tcp", 2, 1);
+    killed_amid("shm", TASKS, 1, 30);
+    killed_amid("tcp", TASKS, 2, 1);
 }
 
 #[test]
 fn of_a_sequencer_that_is_killed_while_it_runs_tasks() {
-    killed_with_tasks("shm", 0, 30);
-    killed_with_tasks("tcp", 0, 60);
+    killed_amid("shm", TASKS, 0, 30);
+    killed_amid("tcp", TASKS, 0, 60);
+}
+
+#[test]
+fn of_a_member_that_is_killed_while_numbers_are_divided() {
+    killed_amid("shm", NUMBERS, 1, 30);
+    killed_amid("tcp", NUMBERS, 2, 1);
+}
+
+#[test]
+fn of_a_sequencer_that_is_killed_while_numbers_are_divided() {
+    killed_amid("shm", NUMBERS, 0, 30);
+    killed_amid("tcp", NUMBERS, 0, 60);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What can go wrong with tasks.
 
 use dhole_model::{CallSite, NodeId, ObjectId};
+use dhole_node::IntoError;
 use dhole_node::object::ObjectError;
-use dhole_node::{IntoError, Worker};
 use thiserror::Error;
 
 /// Tasks cannot be made, or a task was not taken.
@@ -23,18 +23,6 @@ pub enum TasksError {
         site: CallSite,
         /// How many may wait on a node.
         most: u64,
-    },
-    /// The numbers that a lost node has taken would be lost with it.
-    #[error(
-        "for_each on {node} at {site}: a run that survives the loss of nodes has none, for the \
-         numbers of a lost node would be lost. A `JobQueue` gives its jobs out again, and so do \
-         `Tasks` theirs"
-    )]
-    Survives {
-        /// The node.
-        node: NodeId,
-        /// Where in the program.
-        site: CallSite,
     },
     /// The tree of a run that survives lacks what a lost node was to bring.
     #[error(
@@ -76,17 +64,5 @@ pub enum TasksError {
 }
 
 dhole_model::debug_in_words!(TasksError);
-
-impl TasksError {
-    /// An error of the caller's line where the run survives the loss of nodes.
-    #[track_caller]
-    pub(super) fn unless_nodes_stay(w: &Worker<'_>) -> Result<(), TasksError> {
-        let (node, site) = (w.node(), CallSite::caller());
-        match w.survives() {
-            true => Err(TasksError::Survives { node, site }),
-            false => Ok(()),
-        }
-    }
-}
 
 impl IntoError for TasksError {}

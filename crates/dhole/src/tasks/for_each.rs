@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::panic::Location;
 
 use dhole_model::{CallSite, NodeId};
-use dhole_node::object::{Object, on};
+use dhole_node::object::{Calling, Object, call_as, on, replicated};
 use dhole_node::{Result, Worker};
 use serde::{Deserialize, Serialize};
 
 use super::TasksError;
+use super::parts::Parts;
 
 /// How [`for_each`] divides its numbers among the nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -22,6 +23,17 @@ pub enum Schedule {
     /// As `Dynamic`, where a node gets `left / (2 * nodes)` of those that are left, at least one
     /// (guided self-scheduling: Polychronopoulos and Kuck, 1987).
     Guided,
+}
+
+impl Schedule {
+    /// How many of the numbers that are left the next part has at most.
+    pub(super) fn many(self, left: u64, nodes: u64) -> u64 {
+        match self {
+            Schedule::Static => left.div_ceil(nodes),
+            Schedule::Dynamic(many) => many.max(1),
+            Schedule::Guided => left.div_ceil(2 * nodes),
+        }
+    }
 }
 
 /// The numbers that no node has got.
@@ -38,19 +50,24 @@ impl Left {
     /// The next ones; at the end none.
     pub fn take(&mut self) -> Range<u64> {
         let left = self.end - self.next;
-        let many = match self.schedule {
-            Schedule::Static => 0,
-            Schedule::Dynamic(many) => many.max(1),
-            Schedule::Guided => left.div_ceil(2 * self.nodes),
-        };
+        let many = self.schedule.many(left, self.nodes);
         let begins = self.next;
         self.next += many.min(left);
         begins..self.next
     }
 }
 
+/// What keeps the numbers that no node has got: nothing where each node knows its own, the second
+/// in a run that survives the loss of nodes.
+type Keeper = (Option<Object<Left>>, Option<Object<Parts>>);
+
 /// Calls `f` once with each number of a range, on one of the nodes. Every node calls it, with the
 /// same range and schedule, and goes on when all are done: it ends with a barrier.
+///
+/// In a run that [survives](crate::Config::survive) the loss of nodes, other nodes call `f` again
+/// with the numbers of the part that a lost node had. So `f` may be *called* twice with a number:
+/// what it writes should be the same the second time, and be kept in objects that outlive a node.
+/// One replicated object has the numbers: each part costs some messages to all nodes.
 ///
 /// ```
 /// use dhole::tasks::{Schedule, for_each};
@@ -70,8 +87,7 @@ impl Left {
 ///
 /// # Errors
 /// Those of `f`, which end the run; [`TasksError::Differ`] where a node calls it with another range
-/// or schedule than node 0; [`TasksError::Survives`] in a run that survives the loss of nodes; as
-/// [`once`](Worker::once) and [`barrier`](Worker::barrier).
+/// or schedule than node 0; as [`once`](Worker::once) and [`barrier`](Worker::barrier).
 #[track_caller]
 pub fn for_each(
     w: &mut Worker<'_>,
@@ -81,50 +97,98 @@ pub fn for_each(
 ) -> Result<()> {
     let (node, nodes, at) = (w.node(), w.nodes() as u64, Location::caller());
     let site = CallSite::from(at);
-    TasksError::unless_nodes_stay(w)?;
     let end = range.end.max(range.start);
-    let left = Left {
-        next: range.start,
-        end,
-        schedule,
-        nodes,
-    };
+    let range = range.start..end;
     let (kind, many) = match schedule {
         Schedule::Static => (0, 0),
         Schedule::Dynamic(many) => (1, many),
         Schedule::Guided => (2, 0),
     };
     let here = [range.start, end, kind, many];
-    let (first, left) = w.once(|w| {
-        let left: Option<Object<Left>> = match schedule {
-            Schedule::Static => None,
-            _ => Some(w.new_row(at, [(on(w.node()), left)].into_iter())?),
-        };
-        Ok((here, left))
-    })?;
+    let (first, (left, parts)) = w.once(|w| Ok((here, keeper(w, range.clone(), schedule, at)?)))?;
     if first != here {
         return Err(TasksError::Differ { node, site }.into());
     }
-    let own = own_part(end - range.start, node, nodes);
-    let mut part = range.start + own.start..range.start + own.end;
     let mut by_itself = w.by_itself("for_each", site)?;
-    loop {
-        if let Some(left) = left {
-            part = left.take(&mut by_itself)?;
+    if let Some(parts) = parts {
+        while let Some(part) = next_part(&mut by_itself, parts)? {
+            let called = call_each(&mut by_itself, part, &mut f);
+            // The others wait for the end of this part, whatever becomes of the error.
+            called.inspect_err(|error| by_itself.end_run(error))?;
         }
-        let is_last = left.is_none() || part.is_empty();
-        part.clone()
-            .try_for_each(|number| f(&mut by_itself, number))?;
-        if is_last {
-            break;
+    } else if let Some(left) = left {
+        loop {
+            let part = left.take(&mut by_itself)?;
+            if part.is_empty() {
+                break;
+            }
+            call_each(&mut by_itself, part, &mut f)?;
         }
+    } else {
+        let own = own_part(end - range.start, node, nodes);
+        let own = range.start + own.start..range.start + own.end;
+        call_each(&mut by_itself, own, &mut f)?;
     }
     drop(by_itself);
     w.barrier()?;
-    if let Some(left) = left.filter(|_| node == NodeId(0)) {
+    if let Some(parts) = parts {
+        // The first node that is left frees them.
+        w.once(|w| Ok(Object::free(&parts, w)?))?;
+    } else if let Some(left) = left.filter(|_| node == NodeId(0)) {
         Object::free(&left, w)?;
     }
     Ok(())
+}
+
+fn keeper(
+    w: &mut Worker<'_>,
+    range: Range<u64>,
+    schedule: Schedule,
+    at: &'static Location<'static>,
+) -> Result<Keeper> {
+    let nodes = w.nodes();
+    if w.survives() {
+        let parts = [(replicated(), Parts::new(range, schedule, nodes))];
+        return Ok((None, Some(w.new_row(at, parts.into_iter())?)));
+    }
+    if schedule == Schedule::Static {
+        return Ok((None, None));
+    }
+    let left = Left {
+        next: range.start,
+        end: range.end,
+        schedule,
+        nodes: nodes as u64,
+    };
+    let left = [(on(w.node()), left)];
+    Ok((Some(w.new_row(at, left.into_iter())?), None))
+}
+
+fn call_each(
+    w: &mut Worker<'_>,
+    mut numbers: Range<u64>,
+    f: &mut impl FnMut(&mut Worker<'_>, u64) -> Result<()>,
+) -> Result<()> {
+    numbers.try_for_each(|number| f(w, number))
+}
+
+/// Ends this node's part, and waits for the next one, or until all numbers are done: `None`.
+#[track_caller]
+fn next_part(w: &mut Worker<'_>, parts: Object<Parts>) -> Result<Option<Range<u64>>, TasksError> {
+    let node = w.node();
+    if let Some(part) = parts.next_part(w, node)? {
+        return Ok(Some(part));
+    }
+    let calling = Calling::of("Parts::await_part", "tasks::for_each");
+    let part = call_as(
+        w,
+        parts,
+        calling,
+        (node,),
+        |parts, _| parts.can_take(),
+        |parts, (node,)| parts.await_part(node),
+    );
+    Ok(part?)
 }
 
 /// The part of so many that a node has, where each has as many as each other.

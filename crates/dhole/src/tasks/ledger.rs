@@ -28,7 +28,7 @@ pub(super) enum Leased<T> {
 pub(super) struct Ledger<T> {
     /// The tasks that no node has.
     waiting: Pile<T>,
-    /// As many may wait.
+    /// As many may wait, with those that wait for the end of a lease.
     most: u64,
     members: Vec<Member<T>>,
     /// How often all nodes have left.
@@ -85,7 +85,8 @@ impl<T: ByValue> Ledger<T> {
     /// Puts a task in that was made on the node. What the node makes while it has a lease waits for
     /// its end. If as many wait as may, it is not made: how many.
     pub fn push(&mut self, node: NodeId, priority: i64, task: T) -> Option<u64> {
-        if self.waiting.len() >= self.most {
+        let handed_in = self.members.iter().map(|it| it.handed_in.len());
+        if self.waiting.len() + handed_in.sum::<u64>() >= self.most {
             return Some(self.most);
         }
         match self.members.get_mut(node.index()) {

@@ -295,3 +295,22 @@ fn rounds_follow_each_other() {
     ledger.hand_in(NodeId(9), Pile::default());
     ledger.join(NodeId(9));
 }
+
+/// Tasks that wait for the end of a lease are tasks that wait.
+#[test]
+fn what_is_made_beside_a_lease_is_bounded_before_the_lease_ends() {
+    let mut ledger = Ledger::<u8>::new(2, 2);
+    let [zero, one] = [0, 1].map(NodeId);
+    assert_eq!(ledger.push(zero, 0, 7), None);
+    for node in [zero, one] {
+        ledger.join(node);
+    }
+    assert!(matches!(ledger.lease(one), Leased::Tasks(_)));
+    assert_eq!(ledger.push(one, 0, 1), None);
+    assert_eq!(ledger.push(one, 0, 2), None);
+    assert_eq!(ledger.push(one, 0, 3), Some(2));
+    assert_eq!(ledger.push(zero, 0, 3), Some(2));
+    let next = ledger.end_lease(one, Pile::default(), vec![1]);
+    assert_eq!(next.map(|tasks| tasks.len()), Some(1));
+    assert_eq!(ledger.push(zero, 0, 3), None);
+}

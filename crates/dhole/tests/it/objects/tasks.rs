@@ -1,8 +1,9 @@
 //! Tasks, on runs of which nodes crash at times that the seed chooses: each task counts once.
 
 use dhole::sim::{Crash, Settings};
-use dhole::tasks::{self, Tasks, TasksError};
-use dhole::{Config, Error, NodeId, Result, Run, RunError, Worker};
+use dhole::tasks::{self, Schedule, Tasks, TasksError};
+use dhole::{Config, Error, NodeId, Result, Run, RunError, Worker, replicated};
+use serde::{Deserialize, Serialize};
 
 const SEEDS: u64 = 60;
 /// Levels of the tree, and its tasks.
@@ -131,13 +132,135 @@ fn without_a_loss_all_nodes_run_tasks_on_lease_and_get_one_result() {
     }
 }
 
+/// How often each number was called.
+#[derive(Serialize, Deserialize)]
+struct Calls(Vec<u32>);
+
+#[dhole::object]
+impl Calls {
+    pub fn call(&mut self, number: u64) {
+        self.0[number as usize] += 1;
+    }
+
+    pub fn all(&self) -> Vec<u32> {
+        self.0.clone()
+    }
+}
+
+const NUMBERS: u64 = 40;
+
+/// Calls each number, and once again; how often.
+fn call_each(w: &mut Worker<'_>, schedule: Schedule) -> Result<[Vec<u32>; 2]> {
+    let calls = w.once(|w| {
+        let new = || Calls(vec![0; NUMBERS as usize]);
+        Ok([
+            w.new_object(replicated(), new())?,
+            w.new_object(replicated(), new())?,
+        ])
+    })?;
+    for calls in calls {
+        tasks::for_each(w, 0..NUMBERS, schedule, |w, number| {
+            w.work(10_000 + w.random() % 40_000);
+            Ok(calls.call(w, number)?)
+        })?;
+    }
+    Ok([calls[0].all(w)?, calls[1].all(w)?])
+}
+
+#[test]
+fn each_number_is_called_whichever_node_crashes_when() {
+    for schedule in [Schedule::Static, Schedule::Dynamic(3), Schedule::Guided] {
+        let (mut lost, mut again) = (0, 0);
+        for seed in 0..SEEDS {
+            let run = survives(settings(seed, true), |w| call_each(w, schedule));
+            let run = run.unwrap_or_else(|error| panic!("{schedule:?}, seed {seed}: {error}"));
+            let has_lost = !run.report.lost.is_empty();
+            lost += usize::from(has_lost);
+            for calls in run.value {
+                let most = if has_lost { 2 } else { 1 };
+                let is_fine = |calls: &u32| (1..=most).contains(calls);
+                assert!(
+                    calls.iter().all(is_fine),
+                    "{schedule:?}, seed {seed}: {calls:?}"
+                );
+                again += calls.iter().filter(|calls| **calls == 2).count();
+            }
+        }
+        println!("{schedule:?}: {lost} runs lost a node; {again} numbers were called again");
+        assert!(
+            lost > SEEDS as usize / 2 && again > 0,
+            "{lost} runs, {again} numbers"
+        );
+    }
+}
+
+#[test]
+fn without_a_loss_each_number_is_called_once_and_all_nodes_call_some() {
+    for schedule in [Schedule::Static, Schedule::Dynamic(1), Schedule::Guided] {
+        let run = survives(settings(0, false), |w| {
+            let mut mine = 0;
+            let calls = w.once(|w| {
+                let none = Calls(vec![0; NUMBERS as usize]);
+                Ok(w.new_object(replicated(), none)?)
+            })?;
+            tasks::for_each(w, 5..5, schedule, |_, number| panic!("{number} of none"))?;
+            tasks::for_each(w, 7..7 + NUMBERS, schedule, |w, number| {
+                w.work(20_000);
+                mine += 1;
+                Ok(calls.call(w, number - 7)?)
+            })?;
+            assert!(mine > 0, "{schedule:?}: node {} called none", w.node());
+            Ok(calls.all(w)?)
+        });
+        let run = run.unwrap_or_else(|error| panic!("{schedule:?}: {error}"));
+        assert_eq!(run.value, vec![1; NUMBERS as usize], "{schedule:?}");
+    }
+}
+
+#[test]
+fn a_task_beside_its_lease_makes_no_more_than_may_wait() {
+    let run = survives(settings(0, false), |w| {
+        let tasks = w.once(|w| {
+            let tasks = Tasks::bounded(w, 3)?;
+            tasks.push(w, true)?;
+            Ok(tasks)
+        })?;
+        tasks.reduce(
+            w,
+            |w, makes, _| {
+                if !makes {
+                    return Ok(1);
+                }
+                for _ in 0..3 {
+                    tasks.push(w, false)?;
+                }
+                let full = tasks.push(w, false).unwrap_err();
+                assert!(matches!(full, TasksError::Full { most: 3, .. }), "{full}");
+                Ok(1)
+            },
+            |one, other| one + other,
+        )
+    });
+    assert_eq!(run.map(|run| run.value).unwrap(), Some(4));
+}
+
 #[test]
 fn what_a_survivor_cannot_run_is_an_error_with_its_line() {
     let run = survives(settings(0, false), |w| {
-        tasks::for_each(w, 0..9, tasks::Schedule::Guided, |_, _| Ok(()))
+        tasks::for_each(w, 0..9, Schedule::Guided, |w, number| match number {
+            5 => Err(Error::program(format!("{} fails", w.node()))),
+            _ => Ok(()),
+        })
     });
     let error = run.map(drop).unwrap_err().to_string();
-    assert!(error.contains("for_each on node"), "{error}");
+    assert!(error.contains(" fails"), "{error}");
+    let run = survives(settings(0, false), |w| {
+        let end = if w.node() == NodeId(1) { 8 } else { 9 };
+        tasks::for_each(w, 0..end, Schedule::Guided, |_, _| Ok(()))
+    });
+    let error = run.map(drop).unwrap_err().to_string();
+    assert!(error.contains("for_each on node 1 at"), "{error}");
+    assert!(error.contains("tasks.rs:"), "{error}");
     let run = survives(settings(0, false), |w| {
         let tasks = w.once(|w| Ok(Tasks::bounded(w, 2)?))?;
         if w.node() == NodeId(0) {
