@@ -75,6 +75,9 @@ mod tests {
             .step_by(2)
             .for_each(|i| pending.push(part(64, i..i + 1)));
         pending.push(part(128, 7..8));
+        // Nothing is searched but the ranges of one array.
+        let segments = pending.arrays.get(&Oid(64)).map(RangeSet::len);
+        assert_eq!((segments, pending.arrays.len()), (Some(2), 2));
         let mut all: Vec<_> = pending.iter().collect();
         all.sort_unstable();
         assert_eq!(all, [part(64, 0..100), part(128, 7..8)]);

@@ -482,6 +482,7 @@ impl<K: Wire + Ord, V: Wire> Wire for SortedMap<K, V> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::BTreeMap;
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
@@ -502,6 +503,56 @@ mod tests {
         for wrong in [vec![high, low], vec![low, low]] {
             let read = NodeMap::<u64>::parse(&bytes(wrong));
             assert!(matches!(read, Err(WireError::Value(_))), "{read:?}");
+        }
+    }
+
+    thread_local! {
+        static COMPARED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A key whose comparisons are counted.
+    #[derive(PartialEq, Eq, Debug)]
+    struct Counted(u64);
+
+    impl Ord for Counted {
+        fn cmp(&self, other: &Counted) -> Ordering {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted {
+        fn partial_cmp(&self, other: &Counted) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    /// The ranges of alternate elements are kept in such a map.
+    #[test]
+    fn a_search_among_many_keys_takes_a_logarithm_of_comparisons() {
+        const KEYS: u64 = 1 << 14;
+        // A halving for each bit, in the list of lists and in a list, and one more in each.
+        let most = u64::from(KEYS.ilog2()) + 3;
+        let mut map = SortedMap::new();
+        let mut counted = |what: &str, act: &mut dyn FnMut(&mut SortedMap<Counted, ()>)| {
+            COMPARED.set(0);
+            act(&mut map);
+            let compared = COMPARED.get();
+            assert!(compared <= most, "{what} took {compared} comparisons");
+        };
+        for place in 0..KEYS {
+            counted("an insertion", &mut |map| {
+                map.insert(Counted(2 * place), ());
+            });
+        }
+        for place in (0..KEYS).rev() {
+            let key = Counted(2 * place);
+            counted("a search", &mut |map| assert!(map.contains_key(&key)));
+            counted("a range", &mut |map| {
+                let range = map.range(Counted(2 * place)..);
+                assert_eq!(range.take(1).count(), 1);
+            });
+            counted("a removal", &mut |map| assert!(map.remove(&key).is_some()));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Updates on their way to the owners of elements: see [`combining`](crate::combining).
 
-use dhole_model::{Coherence, NodeId, Oid};
+use dhole_model::{Coherence, NodeId, Oid, VectorTime};
 
 use super::Protocol;
 use crate::combining::{CombineRequest, UpdateBatch};
@@ -88,31 +88,26 @@ impl Protocol {
         }
     }
 
-    /// The worker is about to synchronise: takes the updates that waited for that.
+    /// The worker is about to synchronise: takes the updates that waited for that. Those of all
+    /// nodes are one interval. So neighbours that several nodes update are announced once, as one.
     pub(super) fn take_updates(&mut self, out: &mut Commands) {
         self.coherence.end_interval(out);
-        for (from, combine) in self.combining.take_kept() {
-            self.take(from, combine, out);
-        }
-    }
-
-    /// Combines updates of another node, and answers. Between two intervals of the worker.
-    fn take(&mut self, from: NodeId, combine: CombineRequest, out: &mut Commands) {
-        let CombineRequest {
-            number,
-            time,
-            batches,
-        } = combine;
-        let combined = batches.into_iter();
-        let left = combined.filter_map(|batch| self.coherence.combine_here(batch, out));
-        let left: Vec<UpdateBatch> = left.collect();
+        let kept = self.combining.take_kept().into_iter();
+        let taken = kept.map(|(from, combine)| {
+            let combined = combine.batches.into_iter();
+            let left = combined.filter_map(|batch| self.coherence.combine_here(batch, out));
+            (from, combine.number, combine.time, left.collect())
+        });
+        let taken: Vec<(NodeId, u32, VectorTime, Vec<UpdateBatch>)> = taken.collect();
         self.coherence.end_interval(out);
-        let message = Message::Combined {
-            number,
-            news: Box::new(self.coherence.intervals.since(&time)),
-            left,
-        };
-        out.push(Command::Send { to: from, message });
+        for (to, number, time, left) in taken {
+            let message = Message::Combined {
+                number,
+                news: Box::new(self.coherence.intervals.since(&time)),
+                left,
+            };
+            out.push(Command::Send { to, message });
+        }
     }
 
     /// An owner has combined what it was sent.

@@ -167,6 +167,52 @@ fn what_came_in_vain_is_unlearned() {
     assert_eq!((reader.came_along, reader.along_read), (62 + 64, 62));
 }
 
+/// An object that is freed is known to be unread, as one that is written.
+#[test]
+fn what_came_along_and_was_freed_unread_is_unlearned() {
+    const ROUNDS: u64 = 200;
+    const READ: u64 = 4;
+    let run = config(2, true).simulate(Settings::fixed_cost(2), |w| {
+        let shown = w.once(|w| Ok(w.alloc(None::<Ref<Record>>)))?;
+        for round in 0..ROUNDS {
+            if w.node().index() == 0 {
+                let details = w.alloc([round; 32]);
+                let record = w.alloc(Record {
+                    number: round,
+                    rest: [[0; 32]; 17],
+                    details,
+                });
+                *shown.get_mut(w) = Some(record);
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                let record = shown.read(w).expect("a record");
+                let Record {
+                    number, details, ..
+                } = *record.get(w);
+                assert_eq!(number, round);
+                if round < READ {
+                    assert_eq!(details.get(w)[0], round);
+                }
+            }
+            w.barrier()?;
+            if w.node().index() == 0 {
+                let record = shown.read(w).expect("a record");
+                let details = record.get(w).details;
+                w.free(details)?;
+                w.free(record)?;
+            }
+        }
+        Ok(())
+    });
+    let reader = &run.expect("a run").report.per_node[1];
+    // All records but two come along with the reference to them, and are read. Of the details, which
+    // are read at first, 32 are judged.
+    let (records, judged) = (ROUNDS - 2, 32);
+    let came = (reader.came_along, reader.along_read);
+    assert_eq!(came, (records + judged, records));
+}
+
 /// What the nodes read in a random walk over trees that are written between barriers.
 fn walk(config: Config, seed: u64) -> Result<u64> {
     let settings = Settings {
