@@ -16,8 +16,25 @@ use state::{JobQueue as State, Shut};
 
 /// A type that travels between nodes by value, as the jobs of a [`JobQueue`] and their results do:
 /// any that serde serialises and deserialises.
+///
+/// ```compile_fail,E0277
+/// struct Job(u32); // error: `Job` does not travel between nodes by value
+///
+/// let run = dhole::Config::nodes(2).run(|w| {
+///     dhole::JobQueue::<Job, u32>::new(w)?;
+///     Ok(())
+/// });
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not travel between nodes by value",
+    label = "no job, task, key, value or result that other nodes can be sent",
+    note = "a type of your own does by `#[derive(Clone, serde::Serialize, serde::Deserialize)]`, \
+            with serde's feature `derive`; its fields do too, are `Send` and `Sync`, and borrow \
+            nothing"
+)]
 pub trait ByValue: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ByValue for T {}
 
 type Called<T> = std::result::Result<T, ObjectError>;

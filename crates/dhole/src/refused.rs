@@ -35,7 +35,18 @@
 //! struct Job;
 //! #[dhole::object]
 //! impl Queue {
-//!     pub fn push(&mut self, job: Job) {} // error: `Job: serde::Serialize` is not satisfied
+//!     pub fn push(&mut self, job: Job) {} // error: `Job` does not travel between nodes
+//! }
+//! ```
+//!
+//! The worker of an operation that waits is written with its lifetime:
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue;
+//! # use dhole::Worker;
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn pop(&mut self, w: &mut Worker) -> dhole::Result<()> { Ok(()) } // error: `Worker<'_>`
 //! }
 //! ```
 //!

@@ -92,6 +92,7 @@ pub(super) fn operation(
         let FnArg::Typed(argument) = argument else {
             continue;
         };
+        worker::check_lifetime(&argument.ty)?;
         if is_worker(&argument.ty) {
             worker::check(argument, index, is_out)?;
             continue;

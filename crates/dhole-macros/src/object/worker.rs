@@ -2,7 +2,8 @@
 
 use proc_macro2::Ident;
 use syn::{
-    Error, FnArg, GenericArgument, PatType, PathArguments, Result, ReturnType, Signature, Type,
+    Error, FnArg, GenericArgument, PatType, PathArguments, PathSegment, Result, ReturnType,
+    Signature, Type,
 };
 
 /// Whether a parameter is the worker: `&mut Worker<'_>`.
@@ -26,6 +27,28 @@ fn takes_lifetime(arguments: &PathArguments) -> bool {
             it.args.iter().all(is_lifetime)
         }
         _ => false,
+    }
+}
+
+/// Refuses `&mut Worker`, which is dhole's without its lifetime, or a type of the program's own.
+pub(super) fn check_lifetime(ty: &Type) -> Result<()> {
+    let Type::Reference(reference) = ty else {
+        return Ok(());
+    };
+    let Type::Path(path) = &*reference.elem else {
+        return Ok(());
+    };
+    let segments = &path.path.segments;
+    let is_bare = |it: &PathSegment| it.ident == "Worker" && it.arguments.is_none();
+    let first = segments.first().map(|it| &it.ident);
+    let may_be_ours = segments.len() == 1 || first.is_some_and(|it| it == "dhole");
+    match segments.last().is_some_and(is_bare) && may_be_ours {
+        false => Ok(()),
+        true => {
+            let what = "dhole's worker has a lifetime: `w: &mut Worker<'_>` (a `Worker` of your \
+                        own with its path: `&mut self::Worker`)";
+            Err(Error::new_spanned(ty, what))
+        }
     }
 }
 

@@ -194,10 +194,24 @@ impl Malformed {
     };
 }
 
-/// Whoever is named here can be an argument or a result of an operation.
+/// A type that can be an argument or a result of an operation.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not travel between nodes, so it is no argument and no result of an \
+               operation",
+    label = "serde does not write and read it",
+    note = "a type of your own travels by `#[derive(serde::Serialize, serde::Deserialize)]`, with \
+            serde's feature `derive`; the compiler's other errors of this type go with this one"
+)]
+pub trait Travels: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<V: Serialize + DeserializeOwned> Travels for V {}
+
+/// Tests that a type can be an argument or a result of an operation.
 #[doc(hidden)]
 #[inline]
-pub const fn travels<V: Serialize + DeserializeOwned>() {}
+pub const fn travels<V: Travels>() {}
 
 /// Appends what postcard writes: numbers for the most part, of a byte or two.
 struct Appending<'a>(&'a mut Vec<u8>);

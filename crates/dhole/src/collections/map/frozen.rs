@@ -175,9 +175,18 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
         Ok(())
     }
 
+    /// The entries of a node. A handle comes from another node, and may lack them.
+    #[inline]
+    #[track_caller]
+    fn part(&self, w: &Worker<'_>, node: usize) -> Mapped<&Part> {
+        let part = self.parts.get(node);
+        part.ok_or_else(|| malformed(w, node, "the handle has no entries of that node".to_owned()))
+    }
+
     fn place(&self, key: &K) -> Place {
         let node = owner(key, self.parts.len());
-        (node, place_among(key, self.parts[node].buckets))
+        let buckets = self.parts.get(node).map_or(1, |part| part.buckets);
+        (node, place_among(key, buckets))
     }
 
     /// Brings the entries of other nodes' buckets here.
@@ -192,7 +201,7 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
         rows.dedup();
         let rows = rows
             .iter()
-            .filter_map(|it| self.parts[it.0].begins.get(it.1));
+            .filter_map(|it| self.parts.get(it.0)?.begins.get(it.1));
         w.prefetch(rows.collect::<Vec<_>>())?;
         let mut blocks: Vec<Place> = Vec::new();
         for place in others {
@@ -206,7 +215,7 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
         blocks.dedup();
         let blocks = blocks
             .iter()
-            .filter_map(|it| self.parts[it.0].bytes.get(it.1));
+            .filter_map(|it| self.parts.get(it.0)?.bytes.get(it.1));
         Ok(w.prefetch(blocks.collect::<Vec<_>>())?)
     }
 
@@ -214,7 +223,7 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
     #[inline]
     #[track_caller]
     fn row(&self, w: &Worker<'_>, (node, bucket): Place) -> Mapped<Range<usize>> {
-        let part = &self.parts[node];
+        let part = self.part(w, node)?;
         let Some(begins) = part.begins.get(bucket / BUCKETS) else {
             return Err(malformed(w, node, "there is no such bucket".to_owned()));
         };
@@ -236,7 +245,7 @@ impl<K: DistHash, V: ByValue> FrozenMap<K, V> {
             return Ok(None);
         }
         let (first, last) = (row.start / BYTES, (row.end - 1) / BYTES);
-        let part = self.parts[place.0];
+        let part = self.part(w, place.0)?;
         let joined;
         let mut bytes = if first == last {
             &part.bytes.at(first).try_get(w)?[row.start % BYTES..(row.end - 1) % BYTES + 1]
@@ -356,3 +365,6 @@ fn malformed(w: &Worker<'_>, from: usize, cause: String) -> MapError {
         cause,
     }
 }
+
+#[cfg(test)]
+mod tests;
