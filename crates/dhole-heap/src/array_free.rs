@@ -22,6 +22,7 @@ impl Heap {
     /// # Safety
     /// As [`free_arrays`](Heap::free_arrays).
     unsafe fn free_array(&mut self, array: Oid) {
+        self.unpublish_freed(array);
         let Some(local) = self.arrays.remove(&array) else {
             return;
         };

@@ -114,6 +114,7 @@ impl Heap {
                 pages,
                 stored: RangeSet::new(),
                 touched: RangeSet::new(),
+                published: RangeSet::new(),
                 advised: 0,
             };
             self.cluster.hold_array(array)?;
@@ -171,7 +172,8 @@ impl Heap {
 
     /// What is stored at once, or goes on where as much was stored before, may have huge pages: a
     /// large array is found in fewer steps of address translation, and one of which little is
-    /// touched stays small.
+    /// touched stays small. Memory of a file is taken with the advice, so there as much is advised
+    /// as is stored.
     fn advise_huge(&mut self, elements: Elements) {
         let local = self.arrays.get_mut(&elements.array).expect("found before");
         let size = local.binding.info.size as u64;
@@ -184,12 +186,14 @@ impl Heap {
             return;
         }
         let array = self.store.pointer(local.storage);
-        let more = space::huge_from(array, 2 * end - start).min(whole);
+        let is_file = self.store.is_of_file(local.storage + whole);
+        let ahead = if is_file { end } else { 2 * end - start };
+        let more = space::huge_from(array, ahead).min(whole);
         let from = start.max(local.advised);
         local.advised = more;
         if from < more {
             // SAFETY: a part of the array's storage, which the store has mapped.
-            unsafe { space::advise_huge(self.store.pointer(local.storage + from), more - from) };
+            unsafe { self.store.advise_array(local.storage + from, more - from) };
         }
     }
 
@@ -328,8 +332,32 @@ impl Heap {
         }
     }
 
+    /// Makes packed bytes the node's valid copy of absent elements, if they are values.
+    pub(crate) fn install_checked(
+        &mut self,
+        elements: Elements,
+        bytes: &[u8],
+        unheard: Unheard,
+    ) -> Refusable<()> {
+        self.may_install_elements(elements)?;
+        self.check_elements(elements, bytes, unheard)?;
+        self.store_blocks(elements);
+        // SAFETY: `may_install_elements` returns only where the elements are found and absent, so
+        // that no reference to them lives; and the bytes are values, as was just tested.
+        unsafe {
+            self.unpack_elements(elements, bytes);
+            self.elements_appear(elements);
+        }
+        Ok(())
+    }
+
     /// Tests that packed bytes are values of elements that [`Heap::array`] has found.
-    pub(crate) fn check_elements(&self, elements: Elements, bytes: &[u8]) -> Refusable<()> {
+    pub(crate) fn check_elements(
+        &self,
+        elements: Elements,
+        bytes: &[u8],
+        unheard: Unheard,
+    ) -> Refusable<()> {
         let info = self.span(elements).1;
         let wanted = elements.count * info.packed_size as u64;
         if bytes.len() as u64 != wanted {
@@ -339,7 +367,7 @@ impl Heap {
         if !(info.leaves.is_empty() && info.references.is_empty()) {
             for packed in bytes.chunks_exact(info.packed_size) {
                 info.check(packed)?;
-                self.check_references(info, packed, Unheard::IsGone)?;
+                self.check_references(info, packed, unheard)?;
             }
         }
         Ok(())
@@ -351,6 +379,7 @@ impl Heap {
     /// [`Heap::array`] has found the elements, and no reference to them lives. Where they may be
     /// read then, the bytes are values.
     unsafe fn unpack_elements(&mut self, elements: Elements, packed: &[u8]) {
+        self.unpublish_elements(elements);
         let (to, info) = self.span(elements);
         assert_eq!(
             packed.len() as u64,
@@ -435,16 +464,7 @@ impl HeapMut<'_> {
         bytes: &[u8],
     ) -> Result<(), ElementsRefused> {
         self.refusable("installing", elements, |heap| {
-            heap.may_install_elements(elements)?;
-            heap.check_elements(elements, bytes)?;
-            heap.store_blocks(elements);
-            // SAFETY: `may_install_elements` returns only where the elements are found and absent,
-            // so that no reference to them lives; and the bytes are values, as was just tested.
-            unsafe {
-                heap.unpack_elements(elements, bytes);
-                heap.elements_appear(elements);
-            }
-            Ok(())
+            heap.install_checked(elements, bytes, Unheard::IsGone)
         })
     }
 
@@ -466,7 +486,7 @@ impl HeapMut<'_> {
             if unsafe { heap.extents.read.find(elements) }.is_none() {
                 return Err(ElementsRefusal::Absent);
             }
-            heap.check_elements(elements, bytes)?;
+            heap.check_elements(elements, bytes, Unheard::IsGone)?;
             heap.store_blocks(elements);
             // SAFETY: the elements are found, it is an exclusive call, so no reference to them
             // lives, and the bytes are values, as was just tested.
@@ -489,6 +509,7 @@ impl HeapMut<'_> {
             }
             // A block of pages of its own that was never stored is zeros already.
             if local.pages.is_none() || local.stored.meets(local.blocks(elements)) {
+                heap.unpublish_elements(elements);
                 let (to, info) = heap.span(elements);
                 let bytes = elements.count as usize * info.size;
                 // SAFETY: the storage has all the elements, to which no reference lives:
@@ -542,6 +563,7 @@ impl HeapMut<'_> {
             if !local.touched.covers(local.blocks(elements)) {
                 heap.store_blocks(elements);
             }
+            heap.unpublish_elements(elements);
             // SAFETY: it is an exclusive call, by the first test, and the elements may be read.
             unsafe { heap.set_writable(elements, true) };
             Ok(())
@@ -596,6 +618,7 @@ impl HeapMut<'_> {
                 }
                 heap.note_array_writes(elements);
             }
+            heap.unpublish_elements(elements);
             heap.store_blocks(elements);
             let to = heap.span(elements).0.cast::<T>();
             // SAFETY: the storage has as many `T`s, by the tests above; it is an exclusive call, so

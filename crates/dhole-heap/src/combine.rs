@@ -259,6 +259,7 @@ impl Heap {
             }
             self.note_array_writes(elements);
         }
+        self.unpublish_elements(elements);
         let first = self.span(elements).0.cast::<T>();
         for &(place, bits) in updates {
             // SAFETY: `array` has found the elements from the first to the last, and the place is

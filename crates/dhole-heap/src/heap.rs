@@ -28,6 +28,7 @@ use crate::parts::IdParts;
 use crate::pending_elements::PendingElements;
 use crate::pre_image::PreImages;
 use crate::published::Published;
+use crate::published_blocks::Unpublished;
 use crate::residency::Residency;
 use crate::retained_elements::RetainedElements;
 use crate::shapes::Shapes;
@@ -85,6 +86,8 @@ pub(crate) struct Heap {
     pub(crate) pending_elements: PendingElements,
     /// What neighbours read here without a message, where they can.
     pub(crate) published: Option<Published>,
+    /// Blocks of arrays that neighbours read no more, of which the engine has yet to hear.
+    pub(crate) unpublished: Unpublished,
     /// Pages of memory with gates that were used.
     pub(crate) gate_pages: FxHashSet<u64>,
     /// What was copied from a neighbour last, as it lies there.
@@ -170,6 +173,7 @@ impl Heap {
             extents: Arc::default(),
             pending_elements: PendingElements::default(),
             published: cluster.publishes_in(node),
+            unpublished: Unpublished::default(),
             gate_pages: FxHashSet::default(),
             room: ReadRoom::default(),
             there: Vec::new(),

@@ -17,6 +17,8 @@ pub(crate) struct LocalArray {
     pub(crate) stored: RangeSet,
     /// The blocks that take memory.
     pub(crate) touched: RangeSet,
+    /// The blocks that neighbours may read.
+    pub(crate) published: RangeSet,
     /// Up to this byte of it the system may use huge pages.
     pub(crate) advised: u64,
 }

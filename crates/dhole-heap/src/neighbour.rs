@@ -133,6 +133,16 @@ impl SeenBy {
         1 << node.index().min(63)
     }
 
+    /// What a reader of this node marks with.
+    pub(crate) fn of_node(node: NodeId) -> u64 {
+        SeenBy::bit(node)
+    }
+
+    /// The nodes whose bits these are.
+    pub(crate) fn of_bits(bits: u64) -> SeenBy {
+        SeenBy(bits)
+    }
+
     /// Whether nobody has read it.
     #[inline]
     pub fn is_nobody(self) -> bool {
@@ -444,7 +454,7 @@ pub const READS_NEIGHBOURS: bool = cfg!(all(target_arch = "x86_64", not(miri)));
 /// # Safety
 /// `bytes` bytes from `from` on are mapped and may be read; as many from `to` on are the caller's.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     /// From so many bytes on the processor's own loop is the faster one.
     const LONG: usize = 512;
     // SAFETY: the instructions read `bytes` bytes from `from` on and write as many from `to` on,
@@ -496,7 +506,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 /// # Safety
 /// None.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-unsafe fn copy(_: *const u8, _: *mut u8, _: usize) {
+pub(crate) unsafe fn copy(_: *const u8, _: *mut u8, _: usize) {
     unreachable!("no table is mapped here");
 }
 

@@ -3,6 +3,7 @@
 use dhole_model::{Elements, Oid, PageId, PageRange};
 
 use crate::array_store::{ElementsRefused, Refusable};
+use crate::foreign::Unheard;
 use crate::heap::Heap;
 use crate::page_diff::WORD;
 use crate::paged::Paged;
@@ -113,7 +114,7 @@ impl Paged<'_> {
                     // SAFETY: `pages_of_elements` has found them, and the worker, which alone
                     // writes them, does not compute, by the first test.
                     unsafe { heap.pack_elements(elements, &mut packed) };
-                    let checked = heap.check_elements(elements, &packed);
+                    let checked = heap.check_elements(elements, &packed, Unheard::IsGone);
                     heap.pre_images.recycle(packed);
                     checked?;
                     None

@@ -76,6 +76,7 @@ impl Coherence {
         Properties {
             granularity,
             announces,
+            pushes: matches!(self, Coherence::Update),
             aggregates,
             has_home,
         }
@@ -107,6 +108,8 @@ pub struct Properties {
     granularity: Granularity,
     /// Write notices name what was written, and the next reader fetches it from the last writer.
     pub announces: bool,
+    /// A writer remembers which nodes have read what it wrote, and sends them the next version.
+    pub pushes: bool,
     /// The objects of a page can be fetched together, and made writable together (DOSA, sections
     /// 3.5 and 3.6).
     pub aggregates: bool,

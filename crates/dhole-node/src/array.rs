@@ -119,7 +119,9 @@ impl Worker<'_> {
                         if !ahead {
                             unread.ahead = None;
                         }
-                        all.push(unread);
+                        if !link.brings_elements_there(call, miss, &unread)? {
+                            all.push(unread);
+                        }
                     }
                     Err(clash) => {
                         named = miss;
@@ -156,7 +158,8 @@ impl Worker<'_> {
             }
             // Whether what lies around is written too is not known; its owner may go on with it.
             unread.ahead = None;
-            if !call.split().0.has_elements(miss.elements) {
+            let is_here = call.split().0.has_elements(miss.elements);
+            if !is_here && !link.brings_elements_there(call, miss, &unread)? {
                 let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
                 link.awaits(miss);
                 link.and_wait(call, event)?;

@@ -18,6 +18,7 @@ impl State {
         match command {
             RegionCommand::Reply(Reply { to, message, .. }) => {
                 let mut payload = step.pool.take();
+                let sent = step.heap.publishes_blocks().then(|| message.sent.clone());
                 for sent in &message.sent {
                     let gathered = step.heap.gather_elements(sent.region, payload.buffer());
                     must(
@@ -26,6 +27,10 @@ impl State {
                     );
                 }
                 self.send(to, Message::ElementsReply(message), payload, step.out);
+                if let Some(sent) = sent {
+                    let mut sent = sent.iter();
+                    sent.try_for_each(|sent| self.publish_elements(sent.region, step))?;
+                }
             }
             RegionCommand::Install(sent) => self.install_elements(sent, step)?,
             RegionCommand::ZeroFill(elements) => {
@@ -58,6 +63,7 @@ impl State {
             RegionCommand::MakeClean(elements) => {
                 let made = step.heap.make_elements_clean(elements);
                 made.map_err(|refused| not_stored(elements.array, &refused))?;
+                self.publish_elements(elements, step)?;
             }
             RegionCommand::Free(ids) => {
                 let made = step.heap.free_array(ids);
@@ -96,7 +102,7 @@ impl State {
                 installed.map_err(|refused| not_stored(elements.array, &refused))?;
             }
         }
-        Ok(())
+        self.hear_unpublished(step)
     }
 
     /// Makes the next elements in the payload valid here.

@@ -98,6 +98,7 @@ mod reachable;
 mod read_ahead;
 mod rounds;
 mod run_handshake;
+mod seen_elements;
 mod set_by;
 mod settings;
 #[cfg(feature = "tracing")]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
+use dhole_model::{CallSite, Counters, Elements, LineCosts, MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_part::PartCounters;
 use dhole_protocol::objects::{codec, ordered_codec};
@@ -107,6 +107,10 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
     pub(crate) last_call: LastCall,
     pub(crate) written_alone: WrittenAlone,
+    /// What was copied of a neighbour's blocks last.
+    pub(crate) copied: Vec<u8>,
+    /// Blocks that were asked for while the worker could write a part of them.
+    pub(crate) asked_blocks: Vec<Elements>,
     /// As [`Node::asked`].
     pub(crate) asked: Arc<AtomicBool>,
 }
@@ -155,6 +159,8 @@ impl Node {
             scheduler: Scheduler::default(),
             last_call: LastCall::default(),
             written_alone: WrittenAlone::default(),
+            copied: Vec::new(),
+            asked_blocks: Vec::new(),
             asked: Arc::clone(&asked),
         };
         Node {
@@ -478,6 +484,15 @@ impl State {
         if let Some(oid) = written {
             self.unpublish(oid, step.heap);
         }
+        let (stored, switched) = match event {
+            Event::Array(ArrayEvent::Allocated { elements, .. }) => (Some(elements), None),
+            Event::Array(ArrayEvent::Switched { array, .. }) => (None, Some(array)),
+            _ => (None, None),
+        };
+        if let Some(array) = switched {
+            step.heap.unpublish_elements(array);
+            self.hear_read(step.heap);
+        }
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
@@ -497,6 +512,9 @@ impl State {
         self.graphs.done();
         let made = allocated.into_iter();
         made.for_each(|range| self.publish_all(range, step.heap));
+        if let Some(elements) = stored {
+            self.publish_elements(elements, step)?;
+        }
         stepped.and(carried_out)
     }
 
@@ -529,6 +547,7 @@ impl State {
 
     /// Answers the requests that waited for a call of the worker.
     pub fn serve(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        self.publish_asked(step)?;
         match self.protocol.has_deferred() {
             true => {
                 self.asked.store(false, Ordering::Relaxed);
@@ -728,6 +747,7 @@ impl State {
             } => {
                 let combined = step.heap.combine_elements(array, combining, &updates);
                 combined.map_err(|refused| not_stored(array, &refused))?;
+                self.hear_unpublished(step)?;
             }
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
             Command::InstallAlong(sent) => {

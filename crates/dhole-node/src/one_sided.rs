@@ -158,7 +158,7 @@ impl Link<'_> {
         }
         counting
             .waits
-            .read_there(awaited, last_call.site(), (bytes, took_ns), allocated_at);
+            .read_there(awaited, last_call.site(), (1, bytes, took_ns), allocated_at);
         self.within_memory(call)?;
         Ok(true)
     }

@@ -301,6 +301,14 @@ impl SampledReads {
         self.timed_ns += ns;
     }
 
+    /// So many more, which took so long together, if they were timed.
+    pub fn add_all(&mut self, reads: u64, took_ns: Option<u64>) {
+        if reads > 0 {
+            self.add(took_ns.map(|took_ns| took_ns / reads));
+            self.reads += reads - 1;
+        }
+    }
+
     /// How long all of them took, by those that were timed; by `usual` where none was.
     pub fn ns(&self, usual: &SampledReads) -> u64 {
         let timed = |of: &SampledReads| (of.timed, of.timed_ns);

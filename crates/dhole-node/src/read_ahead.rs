@@ -79,7 +79,7 @@ impl Link<'_> {
         for bytes in &taken {
             let (site, awaited) = (last_call.site(), Awaited::from(miss));
             let allocated_at = |oid| self.node.cluster.allocated_at(oid);
-            let read = (*bytes, each_ns);
+            let read = (1, *bytes, each_ns);
             counting.waits.read_there(awaited, site, read, allocated_at);
         }
         self.send(call);

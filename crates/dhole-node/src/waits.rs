@@ -305,23 +305,23 @@ impl Waits {
         }
     }
 
-    /// An object was read in the memory of its last writer, for which nobody waited. It took so
-    /// long, if it was timed.
+    /// So many objects or blocks of an array were read in the memory of their last writer, for
+    /// which nobody waited. They took so long, if they were timed.
     pub fn read_there(
         &mut self,
         awaited: Awaited,
         site: CallSite,
-        (bytes, took_ns): (usize, Option<u64>),
+        (reads, bytes, took_ns): (u64, usize, Option<u64>),
         allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
     ) {
         let cost = WaitCost {
-            one_sided_reads: 1,
+            one_sided_reads: reads,
             bytes: bytes as u64,
             ..WaitCost::default()
         };
-        self.one_sided.add(took_ns);
+        self.one_sided.add_all(reads, took_ns);
         if let Some(line) = self.costs_at(site, awaited, cost, allocated_at) {
-            line.one_sided.add(took_ns);
+            line.one_sided.add_all(reads, took_ns);
         }
     }
 

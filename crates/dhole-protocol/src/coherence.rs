@@ -68,6 +68,7 @@ use treadmarks::TreadMarks;
 use update::Update;
 
 pub use aggregation::MOST_BESIDE;
+pub use arrays::HeldElements;
 
 /// One node's part of all coherence protocols.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

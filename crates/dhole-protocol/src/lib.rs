@@ -78,12 +78,12 @@ pub use dhole_sync as wait_graph;
 
 pub use array_blocks::{ArrayBlocks, Behind, BlockAccess, BlockEvent, Needs, Unit};
 pub use array_event::{ArrayEvent, UnreadElements};
-pub use coherence::MOST_BESIDE;
 pub use coherence::built_in;
 pub use coherence::built_in::is_built_in;
 pub use coherence::member::{CoherenceProtocol, Context};
 pub use coherence::members::keeps_arrays;
 pub use coherence::races::{Changed, Races};
+pub use coherence::{HeldElements, MOST_BESIDE};
 pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch, Tree, Way};
 pub use combining::{CombineRequest, MOST_UPDATES, UpdateBatch};
 pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};

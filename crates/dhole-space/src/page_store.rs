@@ -27,8 +27,12 @@ pub struct PageStore {
     large_end: u64,
     /// The last large objects, as long as their ids follow on each other.
     run: Run,
-    /// From here to the end of the store is address space of arrays.
+    /// From here to `top` is address space of arrays.
     reserved: u64,
+    /// The end of what objects and arrays share: of the file, until that is full.
+    top: u64,
+    /// Address space of arrays that lies before the objects' end.
+    passed: u64,
     /// The pages of it that belonged to arrays which were freed.
     unreserved: IdSet,
     /// By how much the next array is moved off the start of a page.
@@ -91,6 +95,8 @@ impl PageStore {
             large_end: 0,
             run: Run::default(),
             reserved: capacity,
+            top: capacity,
+            passed: 0,
             unreserved: IdSet::default(),
             stagger: 0,
             advised: HUGE_BYTES,
@@ -98,9 +104,39 @@ impl PageStore {
         }
     }
 
-    /// The same, whose first bytes are memory of a file that neighbours map.
+    /// The same, whose first bytes are memory of a file that neighbours map. Objects and arrays lie
+    /// there until it is full.
     pub fn of_file(self, of_file: u64) -> PageStore {
-        PageStore { of_file, ..self }
+        let top = match of_file {
+            0 => self.capacity,
+            of_file => of_file.min(self.capacity),
+        };
+        PageStore {
+            of_file,
+            top,
+            reserved: top,
+            ..self
+        }
+    }
+
+    /// Whether what ends there is memory of a file.
+    pub fn is_of_file(&self, end: u64) -> bool {
+        end <= self.of_file
+    }
+
+    /// The file is full: from here on objects lie behind it, and arrays at the end of the store.
+    /// Whether there was a file.
+    fn leave_file(&mut self) -> bool {
+        if self.top == self.capacity {
+            return false;
+        }
+        let rest = self.end / PAGE_BYTES..self.reserved / PAGE_BYTES;
+        self.free.add(rest);
+        self.passed = self.top - self.reserved;
+        self.end = self.top;
+        self.live.resize((self.end / PAGE_BYTES) as usize, 0);
+        (self.top, self.reserved) = (self.capacity, self.capacity);
+        true
     }
 
     /// Storage for the object `oid`, as [`take`](PageStore::take) gives it.
@@ -299,14 +335,17 @@ impl PageStore {
         let length = bytes.checked_next_multiple_of(PAGE_BYTES)? + PAGE_BYTES;
         let start = match self.unreserved.take(length / PAGE_BYTES) {
             Some(page) => page * PAGE_BYTES,
-            None => {
-                let start = self.reserved.checked_sub(length)? / PAGE_BYTES * PAGE_BYTES;
-                if start < self.end {
+            None => loop {
+                let start = self.reserved.checked_sub(length);
+                let start = start.map(|start| start / PAGE_BYTES * PAGE_BYTES);
+                if let Some(start) = start.filter(|start| *start >= self.end) {
+                    self.reserved = start;
+                    break start;
+                }
+                if !self.leave_file() {
                     return None;
                 }
-                self.reserved = start;
-                start
-            }
+            },
         };
         self.stagger = (self.stagger + STAGGER_BYTES) % PAGE_BYTES;
         Some(Reserved {
@@ -321,13 +360,16 @@ impl PageStore {
         self.unreserved.add(pages);
     }
 
-    /// What arrays reserved.
+    /// What arrays reserved behind the [extent](PageStore::extent) of the objects.
     #[inline]
     pub fn reserved(&self) -> Range<u64> {
-        self.reserved..self.capacity
+        self.reserved..self.top
     }
 
     fn take_pages(&mut self, bytes: u64) -> Option<u64> {
+        if self.end.checked_add(bytes)? > self.reserved && !self.leave_file() {
+            return None;
+        }
         let at = self.end;
         let end = at.checked_add(bytes).filter(|&end| end <= self.reserved)?;
         self.end = end;
@@ -364,6 +406,21 @@ impl PageStore {
         self.advised = more;
     }
 
+    /// The system may use huge pages for bytes of an array, which is in the file or is not.
+    ///
+    /// # Safety
+    /// They are within the store.
+    pub unsafe fn advise_array(&self, at: u64, bytes: u64) {
+        let address = self.pointer(at);
+        // SAFETY: the store is mapped, and the bytes are within it, as the caller promises.
+        unsafe {
+            match self.is_of_file(at + bytes) {
+                true => space::make_huge(address, bytes),
+                false => space::advise_huge(address, bytes),
+            }
+        }
+    }
+
     /// The address of a place in the store.
     ///
     /// # Panics
@@ -379,7 +436,7 @@ impl PageStore {
     /// Bytes of the pages in use, but for those of arrays.
     #[inline]
     pub fn bytes(&self) -> u64 {
-        self.end - self.free.count() * PAGE_BYTES
+        self.end - self.passed - self.free.count() * PAGE_BYTES
     }
 
     /// Bytes of the pages that were ever in use; they are the first of the store.

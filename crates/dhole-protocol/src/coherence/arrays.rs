@@ -7,6 +7,7 @@
 
 mod free;
 mod kind;
+mod one_sided;
 mod read_ahead;
 
 use dhole_model::{
@@ -22,6 +23,8 @@ use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::Table;
 use crate::coherence::update::Update;
 use crate::command::{Command, Commands};
+
+pub use one_sided::HeldElements;
 
 /// One node's part of the protocols for arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -229,6 +232,7 @@ impl Arrays {
         for (elements, _) in dirty.drain(..) {
             Elements::push(&mut written, elements);
             self.table.update(elements, |part, state| {
+                let may_keep = may_keep.filter(|_| !state.stays_clean());
                 if state.end_interval(me, version, may_keep) == Ended::Shared {
                     out.push(Command::Array(RegionCommand::MakeClean(part)));
                 }

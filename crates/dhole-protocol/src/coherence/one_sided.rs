@@ -11,7 +11,7 @@
 //!   it becomes writable beside another one, and passes on who has read. If somebody has, an object
 //!   that was to become exclusive stays clean.
 
-use dhole_model::{NodeId, Oid, Version};
+use dhole_model::{Elements, NodeId, Oid, Version};
 
 use super::Protocols;
 use crate::coherence::rules::rules;
@@ -48,6 +48,21 @@ impl Protocols {
         object.hold(sent.version);
         let parts = (&mut self.home, &mut self.update);
         rules(object.coherence).brought(sent.region, false, parts, out);
+    }
+
+    /// Elements in the version needed, or a newer one, were read in the memory of their last
+    /// writer. No byte of their blocks was newer than `newest`.
+    pub fn read_elements_there(
+        &mut self,
+        wanted: Wanted<Elements>,
+        newest: Version,
+        out: &mut Commands,
+    ) {
+        self.intervals.sees(newest.lamport);
+        self.arrays.read_there(wanted);
+        let coherence = self.arrays.table.coherence(wanted.region.array);
+        let parts = (&mut self.arrays.home, &mut self.arrays.update);
+        rules(coherence).brought(wanted.region, false, parts, out);
     }
 
     /// The version in which others may read an object here without a message; `None` where it may

@@ -54,7 +54,7 @@ impl Arrays {
 impl super::ArrayTable {
     /// The largest block around missed elements of which enough came from a node. Zeros that were
     /// filled in here did not.
-    fn dense_around(
+    pub(super) fn dense_around(
         &self,
         missed: Elements,
         (of, zero_ok): (NodeId, bool),

@@ -20,6 +20,7 @@ mod races;
 mod reachable;
 mod read_ahead;
 mod refused;
+mod seen_arrays;
 mod timeline;
 mod timing;
 mod young;
