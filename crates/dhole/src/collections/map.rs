@@ -29,7 +29,7 @@ const MOST_TOGETHER: usize = 1 << 16;
 /// As many entries of a node are combined in one go: as many as a cache holds.
 const TOGETHER: usize = 1 << 12;
 
-/// As many entries of all nodes wait at most to be combined.
+/// As many entries of all nodes are combined at most before they go to their nodes.
 const ALL_TOGETHER: usize = 1 << 18;
 
 /// The most operations of a bulk call that are under way at once.
@@ -234,7 +234,7 @@ impl<K: DistHash, V: ByValue> DistMap<K, V> {
     /// Combines the value of each key with the one that is given with it, by
     /// `op(&mut its_value, value)`; a key without a value gets that one.
     ///
-    /// Values of one key that go to another node are combined before they go. The calls of several
+    /// Values of one key are combined before they go to its node. The calls of several
     /// nodes take effect in any order. So `op` must be associative, and for a result that does not
     /// depend on chance commutative.
     ///
@@ -253,48 +253,45 @@ impl<K: DistHash, V: ByValue> DistMap<K, V> {
         let Some(by) = op.place() else {
             return Err(unnamed);
         };
-        let most = (ALL_TOGETHER / nodes).clamp(1, TOGETHER);
-        let mut given: Vec<Vec<(K, V)>> = (0..nodes).map(|_| Vec::new()).collect();
-        let mut parts: Vec<HashMap<K, V>> = (0..nodes).map(|_| HashMap::default()).collect();
         let mut bulk = Bulk::new();
         let mut is_known = true;
         let mut hears = |(), known| {
             is_known &= known;
             Ok(())
         };
-        for (key, value) in pairs {
-            let node = owner(&key, nodes);
-            given[node].push((key, value));
-            if given[node].len() < most {
-                continue;
-            }
-            let some = std::mem::replace(&mut given[node], Vec::with_capacity(most));
-            if node == me {
+        // A key is hashed for its owner once for all values that it gets here.
+        let mut combined = HashMap::<K, V>::default();
+        let mut pairs = pairs.into_iter();
+        loop {
+            let some: Vec<(K, V)> = pairs.by_ref().take(TOGETHER).collect();
+            let is_last = some.len() < TOGETHER;
+            if nodes == 1 {
                 hears((), self.of(w, me).update_all(w, some, by)?)?;
-                continue;
+            } else {
+                combine_all(&mut combined, some, |value, next| op.apply(value, next));
             }
-            combine_all(&mut parts[node], some, |value, next| op.apply(value, next));
-            if parts[node].len() >= MOST_TOGETHER {
-                let part = parts[node].drain().collect();
-                bulk.make_room(w, node, &mut hears)?;
-                let shard = self.of(w, node);
-                bulk.add(node, shard.start_update_all(w, part, by)?, ());
+            if is_last || combined.len() >= ALL_TOGETHER {
+                let mut parts: Vec<Vec<(K, V)>> = (0..nodes).map(|_| Vec::new()).collect();
+                for (key, value) in combined.drain() {
+                    parts[owner(&key, nodes)].push((key, value));
+                }
+                for node in others(nodes, me) {
+                    let mut part = std::mem::take(&mut parts[node]).into_iter();
+                    while !part.as_slice().is_empty() {
+                        let some = part.by_ref().take(MOST_TOGETHER).collect();
+                        bulk.make_room(w, node, &mut hears)?;
+                        let shard = self.of(w, node);
+                        bulk.add(node, shard.start_update_all(w, some, by)?, ());
+                    }
+                }
+                let own = std::mem::take(&mut parts[me]);
+                if !own.is_empty() {
+                    hears((), self.of(w, me).update_all(w, own, by)?)?;
+                }
             }
-        }
-        for node in others(nodes, me) {
-            let mut part = std::mem::take(&mut parts[node]);
-            let some = std::mem::take(&mut given[node]);
-            combine_all(&mut part, some, |value, next| op.apply(value, next));
-            if part.is_empty() {
-                continue;
+            if is_last {
+                break;
             }
-            bulk.make_room(w, node, &mut hears)?;
-            let (shard, part) = (self.of(w, node), part.into_iter().collect());
-            bulk.add(node, shard.start_update_all(w, part, by)?, ());
-        }
-        let own = std::mem::take(&mut given[me]);
-        if !own.is_empty() {
-            hears((), self.of(w, me).update_all(w, own, by)?)?;
         }
         bulk.wait(w, &mut hears)?;
         is_known.then_some(()).ok_or(unnamed)
