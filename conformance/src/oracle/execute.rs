@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dhole::{
-    Array, Coherence, Lock, NodeId, Object, Read, Ref, Refs, Result, Rows, Share, Worker, Write,
-    on, replicated,
+    Array, Coherence, Error, Lock, NodeId, Object, Read, Ref, Refs, Result, Rows, Share, Worker,
+    Write, on, replicated,
 };
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +163,7 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
             match phase.end {
                 End::Barrier => node.w.barrier()?,
                 End::Once => roots = node.w.once(|_| Ok(roots))?,
+                End::AllToAll => node.exchange()?,
                 // Under TreadMarks objects have no protocol of their own.
                 End::Switch(_) if default.properties().keeps_pages() => node.w.barrier()?,
                 End::Switch(to) => node.switch(to)?,
@@ -191,6 +192,20 @@ struct Node<'a, 'id> {
 }
 
 impl Node<'_, '_> {
+    /// Gives each node a value that follows from both.
+    fn exchange(&mut self) -> Result<()> {
+        let (me, nodes) = (self.w.node().index() as u64, self.w.nodes() as u64);
+        let given = (0..nodes).map(|to| digest(me, to)).collect();
+        let came = self.w.all_to_all(given)?;
+        let expected: Vec<u64> = (0..nodes).map(|from| digest(from, me)).collect();
+        match came == expected {
+            true => Ok(()),
+            false => Err(Error::program(format!(
+                "all to all: {came:?}, not {expected:?}"
+            ))),
+        }
+    }
+
     fn item(&self, item: usize) -> Ref<Item> {
         let slot = self.roots.slots.at(item).get(self.w);
         slot.item

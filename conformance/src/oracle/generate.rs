@@ -48,6 +48,7 @@ pub fn generate(seed: u64, size: Size) -> Program {
             2 => End::Switch(
                 Coherence::BY_OBJECT[random.random_range(0..Coherence::BY_OBJECT.len())],
             ),
+            3 => End::AllToAll,
             _ => End::Barrier,
         };
         program.phases.push(Phase { actions, end });

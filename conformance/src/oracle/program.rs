@@ -93,6 +93,8 @@ pub enum End {
     Barrier,
     /// A value from node 0.
     Once,
+    /// A value from each node for each node.
+    AllToAll,
     /// Everything changes protocol.
     Switch(Coherence),
 }

@@ -44,6 +44,7 @@ mod hunt;
 mod ledger;
 mod parts;
 mod pile;
+mod schedule;
 mod state;
 mod surviving;
 
@@ -60,10 +61,11 @@ use serde::{Deserialize, Serialize};
 use crate::job_queue::ByValue;
 pub use by_parts::ByParts;
 pub use error::TasksError;
-pub use for_each::{Schedule, for_each};
+pub use for_each::for_each;
 use hunt::{Hunt, Step};
 use ledger::Ledger;
 use pile::Pile;
+pub use schedule::Schedule;
 use state::{Counts, Deque, Next};
 
 type Tasked<T> = std::result::Result<T, TasksError>;

@@ -5,7 +5,7 @@ use dhole_node::{Result, Worker};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::for_each::own_part;
+use super::schedule::own_part;
 
 /// Elements of an array of which each node has a part: as many as each other in a row, node 0 the
 /// first, as with [`Schedule::Static`](super::Schedule::Static).

@@ -9,7 +9,7 @@ use std::ops::Range;
 use dhole_model::NodeId;
 use serde::{Deserialize, Serialize};
 
-use super::for_each::{Schedule, own_part};
+use super::schedule::{Schedule, own_part};
 
 /// The numbers that no node has, and which node has which.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

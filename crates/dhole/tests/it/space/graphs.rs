@@ -206,8 +206,8 @@ fn what_came_along_and_was_freed_unread_is_unlearned() {
         Ok(())
     });
     let reader = &run.expect("a run").report.per_node[1];
-    // All records but two come along with the reference to them, and are read. Of the details, which
-    // are read at first, 32 are judged.
+    // All records but two come along with the reference to them, and are read. Of the details,
+    // which are read at first, 32 are judged.
     let (records, judged) = (ROUNDS - 2, 32);
     let came = (reader.came_along, reader.along_read);
     assert_eq!(came, (records + judged, records));
