@@ -116,6 +116,8 @@ fn over(transport: &str, name: &str, bytes: usize, mib: usize) -> Vec<Ended> {
         vec![
             ("DHOLE_TRANSPORT".into(), transport.into()),
             ("DHOLE_MESSAGE_MIB".into(), mib.to_string()),
+            // All goes by message.
+            ("DHOLE_ONE_SIDED".into(), "off".into()),
             (BYTES.into(), bytes.to_string()),
         ]
     })
