@@ -183,6 +183,8 @@ pub enum Bug {
     SkipSecondLook,
     /// A reader of another's memory does not mark what it reads.
     SkipMark,
+    /// A reader of another's memory takes elements for as new as the newest of their block.
+    HoldNewest,
     /// An object stays published when it is freed, and its place is used again.
     FreePublished,
     /// An exclusive object is withdrawn from a worker that has written it.

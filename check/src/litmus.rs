@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole::{Lock, Ref, Result, RwLock, Semaphore, Share, Worker};
+use dhole::{Array, Lock, Ref, Result, RwLock, Semaphore, Share, Worker};
 
 use crate::{Platform, run};
 
@@ -17,6 +17,31 @@ use crate::{Platform, run};
 struct Cells {
     x: Option<Ref<u64>>,
     y: Option<Ref<u64>>,
+}
+
+/// A shared cell.
+#[derive(Clone, Copy)]
+enum Place {
+    /// An object.
+    Object(Ref<u64>),
+    /// An element of an array, in one block with the other cell.
+    Element(Array<u64>, usize),
+}
+
+impl Place {
+    fn read(self, w: &Worker<'_>) -> u64 {
+        match self {
+            Place::Object(cell) => cell.read(w),
+            Place::Element(cells, at) => cells.slice(w, at..at + 1)[0],
+        }
+    }
+
+    fn write(self, w: &mut Worker<'_>, value: u64) {
+        match self {
+            Place::Object(cell) => *cell.get_mut(w) = value,
+            Place::Element(cells, at) => cells.slice_mut(w, at..at + 1)[0] = value,
+        }
+    }
 }
 
 /// The guard of the steps of a body.
@@ -42,8 +67,8 @@ pub enum Guard {
 pub struct Player<'a, 'id> {
     w: &'a mut Worker<'id>,
     part: usize,
-    x: Ref<u64>,
-    y: Ref<u64>,
+    x: Place,
+    y: Place,
     guard: Guard,
     registers: &'a [AtomicU64],
 }
@@ -67,7 +92,7 @@ impl Player<'_, '_> {
         &mut self,
         cell: Cell,
         writes: bool,
-        f: impl FnOnce(&mut Worker<'_>, Ref<u64>) -> R,
+        f: impl FnOnce(&mut Worker<'_>, Place) -> R,
     ) -> Result<R> {
         let (at, own) = match cell {
             Cell::X => (self.x, Lock::numbered(0)),
@@ -97,7 +122,7 @@ impl Player<'_, '_> {
 
     /// Writes a cell.
     pub fn write(&mut self, cell: Cell, value: u64) -> Result<()> {
-        self.locked(cell, true, |w, at| *at.get_mut(w) = value)
+        self.locked(cell, true, |w, at| at.write(w, value))
     }
 
     /// Reads a cell into a register.
@@ -129,7 +154,7 @@ fn idle(w: &mut Worker<'_>) -> Result<()> {
 }
 
 /// Reads each cell or not, so that there are copies or none.
-fn see_some(w: &Worker<'_>, cells: [Ref<u64>; 2]) {
+fn see_some(w: &Worker<'_>, cells: [Place; 2]) {
     for cell in cells {
         if w.random().is_multiple_of(2) {
             cell.read(w);
@@ -153,6 +178,9 @@ pub struct Litmus {
     pub body: fn(&mut Player<'_, '_>) -> Result<()>,
 }
 
+/// How the cells of a program are made, on the node that plays this part.
+type MakeCells = fn(&Litmus, &mut Worker<'_>, usize, u64) -> Result<[Place; 2]>;
+
 /// The outcomes of many runs.
 pub struct Tally {
     /// The name of the count.
@@ -169,13 +197,24 @@ impl Litmus {
         guard: Guard,
         seed: u64,
     ) -> (Vec<u64>, Result<(), String>) {
+        self.once_over(platform, guard, seed, Litmus::cells)
+    }
+
+    /// As above, over cells that are made so.
+    fn once_over(
+        &self,
+        platform: &dyn Platform,
+        guard: Guard,
+        seed: u64,
+        cells: MakeCells,
+    ) -> (Vec<u64>, Result<(), String>) {
         let registers: Vec<AtomicU64> = (0..self.registers)
             .map(|_| AtomicU64::new(UNREAD))
             .collect();
         let ran = run(platform, self.nodes, seed, |w| {
             // Node 0 manages the barrier and is the first to leave it, so all play all parts.
             let part = (w.node().index() + seed as usize / 8) % self.nodes;
-            let [x, y] = self.cells(w, part, seed)?;
+            let [x, y] = cells(self, w, part, seed)?;
             if seed.is_multiple_of(2) {
                 see_some(w, [x, y]);
             }
@@ -200,7 +239,7 @@ impl Litmus {
 
     /// Allocates the cells on the node that writes them first, or on another: without
     /// synchronisation a read asks the creator.
-    fn cells(&self, w: &mut Worker<'_>, part: usize, seed: u64) -> Result<[Ref<u64>; 2]> {
+    fn cells(&self, w: &mut Worker<'_>, part: usize, seed: u64) -> Result<[Place; 2]> {
         let cells = w.once(|w| Ok(w.alloc(Cells { x: None, y: None })))?;
         for cell in [Cell::X, Cell::Y] {
             let writer = cell as usize % self.nodes;
@@ -218,7 +257,16 @@ impl Litmus {
             w.barrier()?;
         }
         let Cells { x, y } = cells.read(w);
-        Ok([x, y].map(|cell| cell.expect("its creator has said where it is")))
+        Ok([x, y].map(|cell| Place::Object(cell.expect("its creator has said where it is"))))
+    }
+
+    /// The cells as elements of one block, whose array node 0 has allocated.
+    fn elements(&self, w: &mut Worker<'_>, _: usize, seed: u64) -> Result<[Place; 2]> {
+        let cells = w.once(|w| match seed >> 1 & 1 {
+            0 => Ok(w.alloc_array(2)),
+            _ => Ok(w.alloc_array_with(2, |_| 0)),
+        })?;
+        Ok([0, 1].map(|at| Place::Element(cells, at)))
     }
 
     /// Runs the program with each of the seeds.
@@ -231,9 +279,32 @@ impl Litmus {
         guard: Guard,
         seeds: impl Iterator<Item = u64>,
     ) -> Tally {
+        self.tally_over(platform, guard, seeds, Litmus::cells)
+    }
+
+    /// As [`tally`](Litmus::tally), where the cells are elements of one block of an array.
+    ///
+    /// # Panics
+    /// When a run fails.
+    pub fn tally_of_elements(
+        &self,
+        platform: &dyn Platform,
+        guard: Guard,
+        seeds: impl Iterator<Item = u64>,
+    ) -> Tally {
+        self.tally_over(platform, guard, seeds, Litmus::elements)
+    }
+
+    fn tally_over(
+        &self,
+        platform: &dyn Platform,
+        guard: Guard,
+        seeds: impl Iterator<Item = u64>,
+        cells: MakeCells,
+    ) -> Tally {
         let mut outcomes = BTreeMap::new();
         for seed in seeds {
-            let (outcome, ran) = self.once(platform, guard, seed);
+            let (outcome, ran) = self.once_over(platform, guard, seed, cells);
             if let Err(error) = ran {
                 panic!("{} with {guard:?}, DHOLE_SEED={seed}: {error}", self.name);
             }
@@ -389,7 +460,7 @@ pub const OVERWRITING: Litmus = Litmus {
             for value in 1..=3 {
                 let x = p.x;
                 Lock::numbered(3).with(p.w, |w| {
-                    *x.get_mut(w) = value;
+                    x.write(w, value);
                     Ok(())
                 })?;
                 idle(p.w)?;
@@ -439,7 +510,7 @@ pub const ONE_WAY: Litmus = Litmus {
         let (x, y) = (p.x, p.y);
         for round in 1..=2 {
             if node == 0 {
-                *x.get_mut(p.w) = round;
+                x.write(p.w, round);
             }
             idle(p.w)?;
             p.w.broadcast(())?;
@@ -447,7 +518,7 @@ pub const ONE_WAY: Litmus = Litmus {
                 p.read(Cell::X, node)?;
             }
             if node == 2 {
-                *y.get_mut(p.w) = round;
+                y.write(p.w, round);
             }
             idle(p.w)?;
             p.w.reduce((), |(), ()| ())?;

@@ -138,6 +138,35 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
     assert_eq!(rows.installed_bytes, (2 * 2 * steps as u64 + 1) * 32 * 8);
 }
 
+/// A row of 1023 interior points is 512 numbers of each colour: a block of the array. The rows at
+/// the boundaries are read where they were written, one block each, and none goes by message.
+#[test]
+fn sor_over_arrays_reads_its_boundary_rows_without_a_message() {
+    let steps = 6;
+    let problem = sor::Problem {
+        rows: 40,
+        columns: 1023,
+        steps,
+        seed: 3,
+        omega: 1.5,
+        setup_measured: false,
+        edges_first: false,
+    };
+    for nodes in [2, 3, 4] {
+        let (alone, run) = solve_sor::<Array2<f64>>(&problem, nodes);
+        assert_eq!(run.value.digest, alone.grid.digest());
+        let measured = run.report.measured().unwrap();
+        let boundary_rows = 2 * (nodes as u64 - 1) * 2 * steps as u64;
+        let of_rows = &measured.by_type["f64"];
+        assert_eq!(
+            (of_rows.one_sided_reads, of_rows.misses),
+            (boundary_rows, 0)
+        );
+        assert_eq!(measured.sent(MessageKind::Fetch), 0);
+        assert_eq!(of_rows.installed_bytes, boundary_rows * 512 * 8);
+    }
+}
+
 /// On threads, and in the simulator with messages that overtake each other.
 #[test]
 fn both_programs_find_the_same_under_every_protocol() {

@@ -306,19 +306,25 @@ impl State {
 
     /// Whether a node is about to find that what it copied is as it was, or is not.
     fn has_seen(&self, unchanged: bool) -> bool {
-        let finds = |node: &Node| {
-            let seeing = node.seeing.as_ref()?;
-            seeing.finds(&self.nodes[seeing.of()])
+        let finds = |node: &Node| match (&node.seeing, &node.seeing_blocks) {
+            (Some(seeing), _) => seeing.finds(&self.nodes[seeing.of()]),
+            (_, Some(seeing)) => seeing.finds(&self.nodes[seeing.of()]),
+            _ => None,
         };
         self.nodes().any(|node| finds(node) == Some(unchanged))
     }
 
     /// The next part of a one-sided read.
     fn see(&mut self, reader: usize, cluster: &Cluster) {
-        let seeing = self.nodes[reader].seeing.as_ref();
-        let of = seeing.expect("a read is under way").of();
+        let node = &self.nodes[reader];
+        let of_blocks = node.seeing_blocks.as_ref().map(|seeing| seeing.of());
+        let of = of_blocks.or(node.seeing.as_ref().map(|seeing| seeing.of()));
+        let of = of.expect("a read is under way");
         let mut owner = Node::clone(&self.nodes[of]);
-        self.act(reader, cluster, |node, around| node.see(&mut owner, around));
+        self.act(reader, cluster, |node, around| match of_blocks {
+            Some(_) => node.see_blocks(&mut owner, around),
+            None => node.see(&mut owner, around),
+        });
         if owner != *self.nodes[of] {
             self.nodes[of] = Sealed::new(owner);
         }

@@ -25,26 +25,8 @@ impl Part {
 
     /// The worker misses these elements, to read them alone or to write them.
     pub(crate) fn read(self, program: &Program, alone: bool) -> Event {
-        let ahead = ReadAhead {
-            block: 2,
-            most: 4,
-            least: 1,
-            share: ReadAhead::QUARTER,
-            first: 0,
-            end: program.elements as u64,
-        };
-        Event::Array(ArrayEvent::Read(
-            [UnreadElements {
-                elements: self.elements(),
-                within: self.elements(),
-                creator: NodeId(0),
-                zero_ok: true,
-                coherence: program.coherence,
-                ahead: (alone && program.reads_ahead).then_some(ahead),
-            }]
-            .into_iter()
-            .collect(),
-        ))
+        let missed = unread(self, program, alone);
+        Event::Array(ArrayEvent::Read([missed].into_iter().collect()))
     }
 
     /// The worker writes these elements, of which it has valid copies.
@@ -54,13 +36,33 @@ impl Part {
     }
 }
 
+/// These elements as they are missed, to read them alone or to write them.
+pub(crate) fn unread(part: Part, program: &Program, alone: bool) -> UnreadElements {
+    let ahead = ReadAhead {
+        block: 2,
+        most: 4,
+        least: 1,
+        share: ReadAhead::QUARTER,
+        first: 0,
+        end: program.elements as u64,
+    };
+    UnreadElements {
+        elements: part.elements(),
+        within: part.elements(),
+        creator: NodeId(0),
+        zero_ok: true,
+        coherence: program.coherence,
+        ahead: (alone && program.reads_ahead).then_some(ahead),
+    }
+}
+
 /// All elements of the array.
-fn all(program: &Program) -> Elements {
+pub(crate) fn all(program: &Program) -> Elements {
     Elements::new(ARRAY, 0..program.elements as u64)
 }
 
-/// Elements of a block, where blocks are units.
-const PER_BLOCK: u64 = 2;
+/// Elements of a block.
+pub(crate) const PER_BLOCK: u64 = 2;
 
 /// How the array lies in blocks.
 fn blocks(program: &Program) -> ArrayBlocks {
@@ -197,6 +199,7 @@ impl Node {
     /// Forgets the array.
     pub(crate) fn free_array(&mut self, around: &mut Around<'_>) -> Result<(), Fault> {
         let objects = around.program.objects.len();
+        self.unpublish_elements(all(around.program), around);
         let mut elements = all(around.program).range();
         elements.try_for_each(|element| self.free_place(objects + element as usize, around))
     }

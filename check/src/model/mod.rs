@@ -46,6 +46,7 @@ mod regions;
 pub mod release;
 mod sealed;
 mod seen;
+mod seen_blocks;
 pub mod threads;
 mod waiting;
 mod waits;

@@ -12,6 +12,7 @@ use crate::model::calls::Calls;
 use crate::model::elements;
 use crate::model::gates::Gate;
 use crate::model::seen::{Published, Seeing};
+use crate::model::seen_blocks::{PublishedBlock, SeeingBlocks};
 use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId, Writes};
 use crate::{Bug, Fate};
@@ -104,6 +105,12 @@ pub struct Node {
     pub(crate) gate: Gate,
     /// The object that it reads in the memory of another node.
     pub(crate) seeing: Option<Seeing>,
+    /// What it publishes of each block of the array.
+    pub(crate) published_blocks: Vec<PublishedBlock>,
+    /// The elements that it reads in the memory of another node.
+    pub(crate) seeing_blocks: Option<SeeingBlocks>,
+    /// Blocks that were asked for while the worker could write a part of them, as bits.
+    pub(crate) asked_blocks: u8,
 }
 
 /// A fault, and the words for it where there are any.
@@ -180,6 +187,9 @@ impl Node {
             published: vec![Published::default(); program.objects.len()],
             gate: Gate::default(),
             seeing: None,
+            published_blocks: vec![PublishedBlock::default(); program.elements.div_ceil(2)],
+            seeing_blocks: None,
+            asked_blocks: 0,
         };
         for oid in program.allocated_before(me) {
             if program.young {

@@ -1,5 +1,6 @@
 //! The programs that are explored.
 
+mod blocks;
 mod collectives;
 mod family;
 mod gates;
@@ -15,6 +16,7 @@ mod together;
 mod turnstiles;
 mod waits;
 
+pub use blocks::*;
 pub use collectives::*;
 pub use family::*;
 pub use gates::*;

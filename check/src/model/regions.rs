@@ -30,13 +30,13 @@ pub(crate) trait Modelled: RegionKind {
     }
 
     /// Others can read a clean region without a message.
-    fn publish(self, _: &mut Node, _: &Program) {}
+    fn publish(self, _: &mut Node, _: &Around<'_>) {}
 
-    /// Others cannot any more.
-    fn unpublish(self, _: &mut Node) {}
+    /// Others cannot any more: other bytes come.
+    fn unpublish(self, _: &mut Node, _: &Around<'_>) {}
 
     /// As above, before the region is written. Whether it is to stay clean.
-    fn ends_version(self, _: &mut Node) -> bool {
+    fn ends_version(self, _: &mut Node, _: &Around<'_>) -> bool {
         false
     }
 
@@ -72,11 +72,11 @@ impl Modelled for Oid {
         node.add_along(to, sent, values, around)
     }
 
-    fn publish(self, node: &mut Node, program: &Program) {
-        node.publish(self, program);
+    fn publish(self, node: &mut Node, around: &Around<'_>) {
+        node.publish(self, around.program);
     }
 
-    fn unpublish(self, node: &mut Node) {
+    fn unpublish(self, node: &mut Node, _: &Around<'_>) {
         node.unpublish(self);
     }
 
@@ -84,7 +84,7 @@ impl Modelled for Oid {
         node.leaves_gate(self, program);
     }
 
-    fn ends_version(self, node: &mut Node) -> bool {
+    fn ends_version(self, node: &mut Node, _: &Around<'_>) -> bool {
         node.ends_version(self)
     }
 
@@ -111,6 +111,19 @@ impl Modelled for Elements {
     fn places(self, program: &Program) -> Range<usize> {
         let (objects, range) = (program.objects.len(), self.range());
         objects + range.start as usize..objects + range.end as usize
+    }
+
+    fn publish(self, node: &mut Node, around: &Around<'_>) {
+        node.publish_elements(self, around);
+    }
+
+    fn unpublish(self, node: &mut Node, around: &Around<'_>) {
+        node.unpublish_elements(self, around);
+    }
+
+    fn ends_version(self, node: &mut Node, around: &Around<'_>) -> bool {
+        node.unpublish_elements(self, around);
+        false
     }
 }
 
@@ -148,14 +161,20 @@ impl Node {
                 }
                 R::add_along(self, (to, &follow), &mut reply.sent, &mut values, around)?;
                 let from_pre_image = !pre_images.is_empty();
+                let sent = reply.sent.clone();
                 self.send(to, R::reply_message(reply), values, from_pre_image, around);
+                if R::ELEMENTS {
+                    let regions = sent.iter().map(|sent| sent.region);
+                    regions.for_each(|region| region.publish(self, around));
+                }
             }
             RegionCommand::Install(sent) => {
-                sent.region.unpublish(self);
+                sent.region.unpublish(self, around);
                 for place in sent.region.places(program) {
                     let value = payload.next().ok_or(Fault::Heap)?;
                     self.heap.install(place, value, at)?;
                 }
+                sent.region.publish(self, around);
             }
             RegionCommand::Skip(sent) => {
                 for _place in sent.region.places(program) {
@@ -179,9 +198,10 @@ impl Node {
                 places.try_for_each(|place| self.heap.install_kept(place, at))?;
             }
             RegionCommand::ZeroFill(region) => {
+                region.unpublish(self, around);
                 let mut places = region.places(program);
                 places.try_for_each(|place| self.heap.install(place, WriteId::INITIAL, at))?;
-                region.publish(self, program);
+                region.publish(self, around);
             }
             RegionCommand::Invalidate(region) => {
                 if around.bug == Some(Bug::KeepAhead)
@@ -190,13 +210,16 @@ impl Node {
                 {
                     return Ok(());
                 }
-                region.unpublish(self);
+                if !R::ELEMENTS {
+                    // Invalid elements keep their bytes, which are as new as others need.
+                    region.unpublish(self, around);
+                }
                 let mut places = region.places(program);
                 places.try_for_each(|place| self.heap.invalidate(place, at))?;
             }
             RegionCommand::MakeWritable { region, pre_image } => {
-                if around.bug != Some(Bug::WritePublished) && region.ends_version(self) {
-                    region.publish(self, program);
+                if around.bug != Some(Bug::WritePublished) && region.ends_version(self, around) {
+                    region.publish(self, around);
                     return Ok(());
                 }
                 for place in region.places(program) {
@@ -217,10 +240,10 @@ impl Node {
                         self.heap.make_clean(place, at)?;
                     }
                 }
-                region.publish(self, program);
+                region.publish(self, around);
             }
             RegionCommand::MergeNext { region, made, .. } => {
-                region.ends_version(self);
+                region.ends_version(self, around);
                 let mut changed = Vec::new();
                 for (place, number) in region.places(program).zip(0_u64..) {
                     let value = payload.next().ok_or(Fault::Heap)?;
@@ -234,7 +257,7 @@ impl Node {
                 if let Some(made) = made.filter(|_| !is_freed) {
                     region.changed(self, &made, changed, around)?;
                 }
-                region.publish(self, program);
+                region.publish(self, around);
             }
             RegionCommand::Free(ids) => self.free(ids, around)?,
         }

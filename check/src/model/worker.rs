@@ -34,6 +34,11 @@ impl Node {
         {
             return Ok(());
         }
+        if let Some((part, presence)) = self.missed_part(around.program)
+            && self.begins_to_see_part(part, presence, around)
+        {
+            return Ok(());
+        }
         if let Some(Op::Write(object)) = self.next(around.program) {
             let oid = around.program.oid(object);
             if self.is_behind_shut_gate(oid, around.program) {
@@ -236,6 +241,16 @@ impl Node {
         is_absent.then_some((object, presence))
     }
 
+    /// The elements of the next access, if not all are here, and how the worker's call borrows.
+    fn missed_part(&self, program: &Program) -> Option<(Part, Presence)> {
+        let (part, presence) = match self.next(program)? {
+            Op::ReadPart(part) => (part, Presence::Shared),
+            Op::WritePart(part) => (part, Presence::Exclusive),
+            _ => return None,
+        };
+        (!self.all_readable(part, program)).then_some((part, presence))
+    }
+
     /// Where misses are aggregated, all objects lie on one page, in the order of their numbers.
     fn name_beside(&mut self, missed: Oid, program: &Program) {
         let page = program.all().iter().filter(|_| program.aggregates);
@@ -322,6 +337,7 @@ impl Node {
             Some(Event::WriteFault { oid, .. }) => self.name_clean_beside(*oid, around.program),
             _ => {}
         }
+        self.publish_asked(around);
         if self.protocol.has_deferred() && around.bug != Some(Bug::NeverServe) {
             for (from, message, payload) in std::mem::take(&mut self.again) {
                 self.step(Event::DeliverAgain { from, message }, &payload, around)?;

@@ -5,7 +5,7 @@ use dhole::{
 };
 
 use super::{fail, has_home, has_member, keeps_pages, succeed};
-use crate::Platform;
+use crate::{ByMessage, Platform};
 
 /// Elements of `f64` in a block.
 const BLOCK: usize = 512;
@@ -339,7 +339,7 @@ pub fn a_slice_costs_two_messages_a_writer(on: &dyn Platform) {
         return;
     }
     let is_home = has_home(on);
-    let outcome = succeed(on, 4, |w| {
+    let outcome = succeed(&ByMessage(on), 4, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<f64>(4 * BLOCK)))?;
         let me = w.node().index();
         if me > 0 {
@@ -384,7 +384,7 @@ pub fn only_the_elements_written_are_fetched_again(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
     }
-    let outcome = succeed(on, 2, |w| {
+    let outcome = succeed(&ByMessage(on), 2, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<f64>(BLOCK)))?;
         let read = |w: &Worker<'_>| array.slice(w, ..).iter().sum::<f64>();
         assert_eq!(read(w), 0.0);

@@ -192,6 +192,41 @@ fn what_is_read_in_the_memory_of_others_is_as_consistent() {
     with_remote_memory(300);
 }
 
+/// As above, where both cells are elements of one block.
+fn elements_with_remote_memory(many: u64) {
+    let remote = Remote::default();
+    let platforms: [(&dyn Platform, u64); 2] = [(&remote, many), (&OnThreads, many / 3)];
+    for (platform, many) in platforms {
+        let tally =
+            |litmus: Litmus, guard| litmus.tally_of_elements(platform, guard, seeds(0..many));
+        for guard in [Guard::Locks, Guard::OneRwLock] {
+            tally(MESSAGE_PASSING, guard).never("the flag without the data", |r| r == [1, 0]);
+            tally(STORE_BUFFERING, guard).never("none is seen", |r| r == [0, 0]);
+            tally(IRIW, guard).never("they disagree", |r| r == [1, 0, 1, 0]);
+            tally(COHERENCE, guard).never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+            tally(CAUSALITY, guard).never("the effect without the cause", |r| r == [1, 1, 0]);
+        }
+        let passed = tally(STORE_BUFFERING, Guard::Barrier);
+        passed.never("one is not seen", |r| r != [1, 1]);
+        tally(LOAD_BUFFERING, Guard::Nothing).never("out of thin air", |r| r == [1, 1]);
+        let read = tally(COHERENCE, Guard::Nothing);
+        read.never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+        let won = tally(OVERWRITING, Guard::Nothing);
+        won.never("two winners", |r| r[1] != r[2]);
+    }
+}
+
+#[test]
+fn elements_that_are_read_in_the_memory_of_others_are_as_consistent() {
+    elements_with_remote_memory(300);
+}
+
+#[test]
+#[ignore = "a hundred thousand seeds take minutes; see docs/testing.md"]
+fn elements_read_in_the_memory_of_others_are_as_consistent_over_a_hundred_thousand_seeds() {
+    elements_with_remote_memory(100_000);
+}
+
 #[test]
 #[ignore = "a hundred thousand seeds take minutes; see docs/testing.md"]
 fn what_is_read_in_the_memory_of_others_is_as_consistent_over_a_hundred_thousand_seeds() {

@@ -26,6 +26,7 @@ mod random;
 mod release;
 mod rounds;
 mod seen;
+mod seen_blocks;
 mod turnstiles;
 mod waits;
 mod withdrawal;

@@ -1,6 +1,16 @@
 //! Where a heap publishes its objects.
 
+use dhole_model::Elements;
 use dhole_space::{IDS_PER_PAGE, OwnPublications, WindowPublications};
+
+/// The blocks of arrays that were made unpublished since the engine asked.
+#[derive(Default)]
+pub(crate) struct Unpublished {
+    /// The blocks; those that follow on each other are joined.
+    pub(crate) blocks: Vec<Elements>,
+    /// Those of them that nodes may have read, and which nodes, one bit each.
+    pub(crate) read: Vec<(Elements, u64)>,
+}
 
 /// Where a heap publishes.
 pub(crate) enum Published {

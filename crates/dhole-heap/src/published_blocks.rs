@@ -17,17 +17,8 @@ use crate::foreign::Unheard;
 use crate::heap::Heap;
 use crate::local_array::LocalArray;
 use crate::neighbour::{self, version_of, word_of};
-use crate::published::Published;
+use crate::published::{Published, Unpublished};
 use crate::{ElementsRefusal, HeapMut, SeenBy};
-
-/// The blocks that were made unpublished since the engine asked.
-#[derive(Default)]
-pub(crate) struct Unpublished {
-    /// The blocks; neighbours are joined.
-    blocks: Vec<Elements>,
-    /// Those of them that nodes may have read, and which nodes.
-    read: Vec<(Elements, SeenBy)>,
-}
 
 /// What was found at the first look at a neighbour's block.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +75,7 @@ impl Heap {
         let records = published.iter().cloned().flatten().filter_map(record);
         let Unpublished { blocks, read } = &mut self.unpublished;
         publication::unpublish_all(records, |block, readers| {
-            read.push((local.of_block(array, block), SeenBy::of_bits(readers)));
+            read.push((local.of_block(array, block), readers));
         });
         for range in published {
             let (first, last) = (range.start, range.end - 1);
@@ -236,7 +227,7 @@ impl HeapMut<'_> {
         taken
             .read
             .into_iter()
-            .for_each(|(block, by)| read(block, by));
+            .for_each(|(block, by)| read(block, SeenBy::of_bits(by)));
         taken.blocks
     }
 
@@ -295,5 +286,215 @@ impl HeapMut<'_> {
         self.refusable("installing", elements, |heap| {
             heap.install_copied(elements, copied)
         })
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+mod tests {
+    use std::sync::Arc;
+
+    use dhole_model::{Oid, OidRange};
+
+    use super::*;
+    use crate::neighbour::tests::{OWNER, READER, nodes, version};
+    use crate::{Array, Monitor};
+
+    /// Elements of a block of `u32`.
+    const BLOCK: u64 = 1024;
+
+    /// An array of two blocks and a half on the owner, all of which is published.
+    fn published(owner: &Monitor<()>) -> Elements {
+        let mut guard = owner.lock();
+        let mut heap = guard.split().0;
+        let array: Array<u32> = heap.alloc_array_with(5 * BLOCK / 2, |i| i as u32).unwrap();
+        let all = array.range(..).elements();
+        heap.publish_blocks(all, version(3));
+        assert!(heap.are_published(all));
+        all
+    }
+
+    /// What the reader copies of these elements, if the second looks find what the first found.
+    fn read(reader: &Monitor<()>, elements: Elements) -> Option<Vec<u8>> {
+        let mut guard = reader.lock();
+        let mut heap = guard.split().0;
+        heap.whole_blocks(elements).expect("there are such");
+        let mut copied = Vec::new();
+        let parts: Vec<Elements> = heap.parts_in_blocks(elements).collect();
+        for part in parts {
+            let block = heap.look_at_block(OWNER, part)?;
+            assert_eq!((block.elements(), block.version()), (part, version(3)));
+            let is_whole = heap.copy_block(&block, &mut copied) && heap.is_still_there(&block);
+            is_whole.then_some(())?;
+        }
+        Some(copied)
+    }
+
+    #[test]
+    fn published_blocks_are_read_and_their_readers_are_known() {
+        let [owner, reader] = &nodes();
+        let all = published(owner);
+        let some = Elements::new(all.array, BLOCK - 10..BLOCK + 10);
+        let copied = read(reader, some).expect("they are published");
+        let expected = some.range().flat_map(|i| (i as u32).to_ne_bytes());
+        assert!(copied.iter().copied().eq(expected));
+        {
+            let mut guard = reader.lock();
+            let mut heap = guard.split().0;
+            assert_eq!(heap.install_copied(some, &copied), Ok(80));
+            assert!(heap.gets_elements(some));
+        }
+        let mut guard = owner.lock();
+        let mut heap = guard.split().0;
+        heap.unpublish_elements(all);
+        let mut by = Vec::new();
+        let blocks = heap.take_unpublished(|block, readers| {
+            by.push((block.first, readers.of(2).collect::<Vec<_>>()));
+        });
+        assert_eq!(blocks, [all]);
+        assert_eq!(by, [(0, vec![READER]), (BLOCK, vec![READER])]);
+        assert!(heap.take_unpublished(|_, _| ()).is_empty());
+    }
+
+    /// Whatever changes bytes of elements makes their blocks unpublished, and a reader that has
+    /// looked before finds that out.
+    #[test]
+    fn no_byte_of_a_published_block_changes() {
+        type Change = (&'static str, fn(&mut HeapMut<'_>, Elements));
+        let changes: [Change; 5] = [
+            ("write", |heap, it| heap.make_elements_writable(it).unwrap()),
+            ("overwrite", |heap, it| {
+                heap.overwrite_elements(it, &[7_u32; 5]).unwrap();
+            }),
+            ("merge", |heap, it| {
+                heap.merge_elements(it, &[1; 20]).unwrap()
+            }),
+            ("install", |heap, it| {
+                heap.invalidate_elements(it).unwrap();
+                heap.install_elements(it, &[1; 20]).unwrap();
+            }),
+            ("free", |heap, it| {
+                let (first, count) = (it.array, 3);
+                heap.free_array(OidRange { first, count }).unwrap();
+            }),
+        ];
+        for (what, change) in changes {
+            let [owner, reader] = &nodes();
+            let all = published(owner);
+            let changed = Elements::new(all.array, BLOCK..BLOCK + 5);
+            let beside = Elements::new(all.array, 2 * BLOCK - 1..2 * BLOCK);
+            let look = {
+                let mut guard = reader.lock();
+                let mut heap = guard.split().0;
+                heap.whole_blocks(all).expect("there are such");
+                heap.look_at_block(OWNER, beside).expect("it is published")
+            };
+            change(&mut owner.lock().split().0, changed);
+            let mut guard = reader.lock();
+            let heap = guard.split().0;
+            assert!(!heap.is_still_there(&look), "{what}");
+            assert!(heap.look_at_block(OWNER, beside).is_none(), "{what}");
+            let first = Elements::new(all.array, 0..1);
+            let is_there = heap.look_at_block(OWNER, first).is_some();
+            assert_eq!(is_there, what != "free", "{what}");
+        }
+    }
+
+    /// A block of which a part may be written is not published, nor one that is not stored.
+    #[test]
+    fn a_block_that_may_be_written_is_not_published() {
+        let [owner, _] = &nodes();
+        let mut guard = owner.lock();
+        let mut heap = guard.split().0;
+        let array: Array<u32> = heap.alloc_array(3 * BLOCK).unwrap();
+        let all = array.range(..).elements();
+        let part = |blocks: std::ops::Range<u64>| {
+            Elements::new(all.array, blocks.start * BLOCK..blocks.end * BLOCK)
+        };
+        heap.zero_fill_elements(part(0..2)).unwrap();
+        let one = Elements::new(all.array, 5..6);
+        heap.make_elements_writable(one).unwrap();
+        heap.publish_blocks(all, version(1));
+        assert_eq!(
+            [0, 1, 2].map(|i| heap.are_published(part(i..i + 1))),
+            [false, true, false]
+        );
+        heap.make_elements_clean(one).unwrap();
+        heap.publish_blocks(all, version(1));
+        assert!(heap.are_published(part(0..2)));
+    }
+
+    #[test]
+    fn a_record_that_names_a_place_beyond_the_store_is_not_followed() {
+        let [owner, reader] = &nodes();
+        let all = published(owner);
+        let mut guard = reader.lock();
+        let mut heap = guard.split().0;
+        heap.whole_blocks(all).expect("there are such");
+        let cluster = Arc::clone(&heap.heap.cluster);
+        let seen = cluster.seen(OWNER).unwrap();
+        let record = seen.records.record(cluster.record_of(all.array)).unwrap();
+        let two = Elements::new(all.array, 2..4);
+        let copies = |place| {
+            record.unpublish();
+            record.publish(place, 1 << 16);
+            let block = heap.look_at_block(OWNER, two).expect("it is published");
+            heap.copy_block(&block, &mut Vec::new())
+        };
+        let end = cluster.store_bytes();
+        assert!(copies(end - 16), "the last bytes of the store");
+        let most = u64::MAX >> 1;
+        for beyond in [end - 15, end, end + 1, most - 7, most] {
+            assert!(!copies(beyond), "{beyond} of {end}");
+        }
+        // No block of an array is behind a gate.
+        record.unpublish();
+        record.publish_gated(0, 1 << 16);
+        assert!(heap.look_at_block(OWNER, two).is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_no_values_are_not_installed() {
+        let [owner, reader] = &nodes();
+        let all = {
+            let mut guard = owner.lock();
+            let mut heap = guard.split().0;
+            let array: Array<bool> = heap.alloc_array_with(100, |_| true).unwrap();
+            array.range(..).elements()
+        };
+        let mut guard = reader.lock();
+        let mut heap = guard.split().0;
+        heap.whole_blocks(all).expect("there are such");
+        let ten = Elements::new(all.array, 0..10);
+        for copied in [&[2_u8; 10][..], &[1; 9], &[1; 11]] {
+            assert!(heap.install_copied(ten, copied).is_err());
+            assert!(!heap.gets_elements(ten));
+        }
+        assert_eq!(heap.install_copied(ten, &[1; 10]), Ok(10));
+    }
+
+    /// An array whose storage goes to another one is not taken for it.
+    #[test]
+    fn what_is_freed_between_two_looks_is_not_taken() {
+        let [owner, reader] = &nodes();
+        let all = published(owner);
+        let look = {
+            let mut guard = reader.lock();
+            let mut heap = guard.split().0;
+            heap.whole_blocks(all).expect("there are such");
+            let first = Elements::new(all.array, 0..1);
+            heap.look_at_block(OWNER, first).expect("it is published")
+        };
+        let ids = OidRange {
+            first: all.array,
+            count: 3,
+        };
+        owner.lock().split().0.free_array(ids).unwrap();
+        let next = published(owner);
+        assert!(next.array > Oid(0) && next.array != all.array);
+        let mut copied = Vec::new();
+        let mut guard = reader.lock();
+        let heap = guard.split().0;
+        heap.copy_block(&look, &mut copied);
+        assert!(!heap.is_still_there(&look));
     }
 }

@@ -1,6 +1,6 @@
 //! What a node does with elements of arrays, as its protocol says.
 
-use dhole_model::Elements;
+use dhole_model::{Elements, Oid};
 use dhole_protocol::{Behind, Message, ProtocolError, RegionCommand, Reply, Sent};
 
 use crate::blocks::merge_block;
@@ -102,6 +102,18 @@ impl State {
                 installed.map_err(|refused| not_stored(elements.array, &refused))?;
             }
         }
+        self.hear_unpublished(step)
+    }
+
+    /// Combines elements, which may be written here, with updates.
+    pub(crate) fn combine_here(
+        &mut self,
+        array: Oid,
+        (combining, updates): (u8, &[(u64, u64)]),
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let combined = step.heap.combine_elements(array, combining, updates);
+        combined.map_err(|refused| not_stored(array, &refused))?;
         self.hear_unpublished(step)
     }
 

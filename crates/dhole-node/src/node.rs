@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{CallSite, Counters, Elements, LineCosts, MessageKind, NodeId, Notify};
+use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_part::PartCounters;
 use dhole_protocol::objects::{codec, ordered_codec};
@@ -29,9 +29,10 @@ use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::part_waits::PartWaits;
 use crate::race::RaceReport;
+use crate::seen_elements::SeenElements;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
-use crate::step::{Step, must, not_stored, worker_is};
+use crate::step::{Step, must, worker_is};
 use crate::sync_error::RunEnded;
 use crate::written_alone::WrittenAlone;
 
@@ -107,10 +108,7 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
     pub(crate) last_call: LastCall,
     pub(crate) written_alone: WrittenAlone,
-    /// What was copied of a neighbour's blocks last.
-    pub(crate) copied: Vec<u8>,
-    /// Blocks that were asked for while the worker could write a part of them.
-    pub(crate) asked_blocks: Vec<Elements>,
+    pub(crate) seen_elements: SeenElements,
     /// As [`Node::asked`].
     pub(crate) asked: Arc<AtomicBool>,
 }
@@ -159,8 +157,7 @@ impl Node {
             scheduler: Scheduler::default(),
             last_call: LastCall::default(),
             written_alone: WrittenAlone::default(),
-            copied: Vec::new(),
-            asked_blocks: Vec::new(),
+            seen_elements: SeenElements::default(),
             asked: Arc::clone(&asked),
         };
         Node {
@@ -484,15 +481,7 @@ impl State {
         if let Some(oid) = written {
             self.unpublish(oid, step.heap);
         }
-        let (stored, switched) = match event {
-            Event::Array(ArrayEvent::Allocated { elements, .. }) => (Some(elements), None),
-            Event::Array(ArrayEvent::Switched { array, .. }) => (None, Some(array)),
-            _ => (None, None),
-        };
-        if let Some(array) = switched {
-            step.heap.unpublish_elements(array);
-            self.hear_read(step.heap);
-        }
+        let stored = self.stored_by(&event, step.heap);
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
@@ -512,9 +501,7 @@ impl State {
         self.graphs.done();
         let made = allocated.into_iter();
         made.for_each(|range| self.publish_all(range, step.heap));
-        if let Some(elements) = stored {
-            self.publish_elements(elements, step)?;
-        }
+        self.publish_stored(stored, step)?;
         stepped.and(carried_out)
     }
 
@@ -744,11 +731,7 @@ impl State {
                 array,
                 combining,
                 updates,
-            } => {
-                let combined = step.heap.combine_elements(array, combining, &updates);
-                combined.map_err(|refused| not_stored(array, &refused))?;
-                self.hear_unpublished(step)?;
-            }
+            } => self.combine_here(array, (combining, &updates), step)?,
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
             Command::InstallAlong(sent) => {
                 counting.all.came_along += 1;

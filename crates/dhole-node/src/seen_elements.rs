@@ -6,7 +6,9 @@
 
 use dhole_heap::{ArrayMiss, HeapMut, MonitorCall, Presence, PublishedBlock, SeenBy};
 use dhole_model::{Elements, NodeId, Track, Version};
-use dhole_protocol::{Commands, HeldElements, ProtocolError, UnreadElements, Wanted};
+use dhole_protocol::{
+    ArrayEvent, Commands, Event, HeldElements, ProtocolError, UnreadElements, Wanted,
+};
 use smallvec::SmallVec;
 
 use crate::node::State;
@@ -34,6 +36,15 @@ struct ReadRun {
     blocks: u64,
     /// The newest version of a block.
     newest: Version,
+}
+
+/// What a node keeps of one-sided reads of elements.
+#[derive(Default)]
+pub(crate) struct SeenElements {
+    /// What was copied of a neighbour's blocks last.
+    copied: Vec<u8>,
+    /// Blocks that were asked for while the worker computed, and could write a part of them.
+    asked: Vec<Elements>,
 }
 
 impl Link<'_> {
@@ -90,7 +101,7 @@ impl Link<'_> {
     ) -> Result<(), Box<Failure>> {
         let now = || self.machine.now(self.node.id);
         let mut left = SmallVec::<[Elements; 4]>::from_slice(parts);
-        let mut copied = std::mem::take(&mut call.split().1.copied);
+        let mut copied = std::mem::take(&mut call.split().1.seen_elements.copied);
         for _ in 0..ATTEMPTS {
             let began_ns = self.one_sided.times().then(now);
             copied.clear();
@@ -125,7 +136,7 @@ impl Link<'_> {
                 break;
             }
         }
-        call.split().1.copied = copied;
+        call.split().1.seen_elements.copied = copied;
         self.within_memory(call)
     }
 
@@ -259,6 +270,29 @@ impl State {
         Ok(Some(bytes))
     }
 
+    /// The elements that the event stores here, which are published after it. An array that changes
+    /// protocol is published no more.
+    pub(crate) fn stored_by(&mut self, event: &Event, heap: &mut HeapMut<'_>) -> Option<Elements> {
+        match event {
+            Event::Array(ArrayEvent::Allocated { elements, .. }) => Some(*elements),
+            Event::Array(ArrayEvent::Switched { array, .. }) => {
+                heap.unpublish_elements(*array);
+                self.hear_read(heap);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Publishes what an event has stored.
+    pub(crate) fn publish_stored(
+        &mut self,
+        stored: Option<Elements>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        stored.map_or(Ok(()), |elements| self.publish_elements(elements, step))
+    }
+
     /// Lets neighbours read the blocks that these elements lie in, as far as none of their elements
     /// may be written.
     pub(crate) fn publish_elements(
@@ -301,8 +335,9 @@ impl State {
         if parts.iter().any(|part| part.is_exclusive) && parts.iter().any(is_read) {
             // All of it is clean from here on, or from the worker's next call on.
             if step.heap.presence() == Presence::Computing {
-                if self.asked_blocks.len() < MOST_ASKED && !self.asked_blocks.contains(&block) {
-                    self.asked_blocks.push(block);
+                let asked = &mut self.seen_elements.asked;
+                if asked.len() < MOST_ASKED && !asked.contains(&block) {
+                    asked.push(block);
                 }
                 return Ok(());
             }
@@ -325,10 +360,10 @@ impl State {
     /// The worker is in a call: blocks that were asked for while it computed are clean from here
     /// on.
     pub(crate) fn publish_asked(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        if self.asked_blocks.is_empty() || step.heap.presence() == Presence::Computing {
+        if self.seen_elements.asked.is_empty() || step.heap.presence() == Presence::Computing {
             return Ok(());
         }
-        let mut asked = std::mem::take(&mut self.asked_blocks);
+        let mut asked = std::mem::take(&mut self.seen_elements.asked);
         let mut all = asked.drain(..);
         all.try_for_each(|block| self.publish_elements(block, step))
     }

@@ -65,6 +65,26 @@ fn list(w: &mut Worker<'_>) -> dhole::Result<u64> {
     Ok(sum)
 }
 
+/// Elements of the array of [`elements`]: ten blocks, of which the last is half full.
+const ELEMENTS: usize = 19 * 256;
+
+/// Node 0 writes the elements of an array in each of some rounds, and the others read them after
+/// it.
+fn elements(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    let all = w.once(|w| Ok(w.alloc_array::<u64>(ELEMENTS)))?;
+    let few = w.once(|w| Ok(w.alloc_array_with(10, |i| i as u64)))?;
+    let mut sum: u64 = few.slice(w, ..).iter().sum();
+    for round in 1..=ROUNDS {
+        if w.node().index() == 0 {
+            all.slice_mut(w, ..).fill(round);
+        }
+        w.barrier()?;
+        sum += all.slice(w, ..).iter().sum::<u64>();
+        w.barrier()?;
+    }
+    Ok(sum)
+}
+
 fn said(run: &Run<u64>) -> Vec<String> {
     let (report, warnings) = (&run.report, &run.report.warnings);
     let of = |node: &Counters| {
@@ -137,6 +157,11 @@ pub fn program(name: &str) -> Option<Result<Vec<String>, RunError>> {
         }
         "rounds by message" => config(Coherence::Lazy).one_sided(false).run(rounds),
         "list" => config(Coherence::Lazy).run(list),
+        "elements" => config(Coherence::Lazy).run(elements),
+        "elements under vm" => {
+            let config = config(Coherence::Lazy).detector(Detector::Vm);
+            config.run(elements)
+        }
         _ => return None,
     };
     Some(run.map(|run| said(&run)))
@@ -206,6 +231,29 @@ fn what_an_object_owns_is_read_there_after_it() {
         "20 reads of 240 bytes, 0 misses",
     ];
     assert_eq!(over("shm", 2, "list"), wanted);
+}
+
+#[test]
+fn elements_that_another_process_wrote_are_read_there_without_a_message() {
+    let sum = 45 + ELEMENTS as u64 * ROUNDS * (ROUNDS + 1) / 2;
+    let none = "0 reads of 0 bytes, 0 misses".to_owned();
+    let (reads, bytes) = (10 * ROUNDS + 1, 8 * (ELEMENTS as u64 * ROUNDS + 10));
+    let there = format!("{reads} reads of {bytes} bytes, 0 misses");
+    let asked = format!("0 reads of 0 bytes, {} misses", ROUNDS + 1);
+    let wanted = |reader: &String| {
+        let value = format!("value {sum}");
+        vec![value, none.clone(), reader.clone(), reader.clone()]
+    };
+    for transport in ["shm", "mixed"] {
+        for program in ["elements", "elements under vm"] {
+            let said = over(transport, 3, program);
+            assert_eq!(said, wanted(&there), "{program} over {transport}");
+        }
+    }
+    for transport in ["tcp", "udp"] {
+        let said = over(transport, 3, "elements");
+        assert_eq!(said, wanted(&asked), "over {transport}");
+    }
 }
 
 /// The others go on one-sided, and are told once.
