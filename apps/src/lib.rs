@@ -19,6 +19,7 @@ pub mod asp;
 pub mod ida;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod is;
+pub mod jackal;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod lu;
 pub mod raw;

@@ -99,6 +99,9 @@ impl Cluster {
         if let Some(one_sided) = common.one_sided {
             config = config.one_sided(one_sided);
         }
+        if let Some(sections) = common.sections {
+            config = config.sections(sections);
+        }
         if let Some(file) = &common.trace {
             config = config.trace(file);
         }

@@ -69,6 +69,11 @@ pub struct Common {
     #[arg(long, value_name = "WHAT", value_parser = listed::<bool>(), action = ArgAction::Set)]
     pub one_sided: Option<bool>,
 
+    /// Whether sections run at the home of their lock's object, in one round trip: on or off, at
+    /// their callers under the lock [default: as `dhole run` or `dhole sim` says, or on]
+    #[arg(long, value_name = "WHAT", value_parser = listed::<bool>(), action = ArgAction::Set)]
+    pub sections: Option<bool>,
+
     /// Run the sequential version too, and compare
     #[arg(long)]
     pub verify: bool,
@@ -188,6 +193,16 @@ pub enum BadInput {
         switch: &'static str,
         /// What the protocol does instead.
         why: &'static str,
+    },
+    /// A node is named that the run has not.
+    #[error("--{option} {node}: the run has {nodes} nodes")]
+    NoNode {
+        /// The option.
+        option: &'static str,
+        /// The node.
+        node: usize,
+        /// The nodes of the run.
+        nodes: usize,
     },
     /// A variable of the environment has an unknown value.
     #[error("{0}")]

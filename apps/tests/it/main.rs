@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 mod command_lines;
 mod dosa;
 mod full_disk;
+mod jackal;
 mod memory;
 mod orca;
 mod processes;

@@ -469,6 +469,10 @@ impl Node {
             | Command::Deferred
             | Command::RacesFound(_)
             | Command::Collected { .. } => {}
+            Command::TrySections(lock) => {
+                let tried = self.step(Event::SectionsTried(lock), &[], around);
+                tried.map_err(|(fault, _)| fault)?;
+            }
             Command::Gone(freed) => self.told_freed(freed, around)?,
             Command::Race(race) => {
                 let mut parts = around.program.raced(race.raced).into_iter();

@@ -52,6 +52,7 @@ pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
         Op::Await(lock) => {
             let event = Event::WaitOnRwLock {
                 lock: rw_lock(lock),
+                until_written: false,
                 site,
             };
             (Some(Wait::Readmission(lock)), event)

@@ -28,6 +28,7 @@ mod names;
 mod objects;
 mod put;
 mod resident;
+mod sections;
 mod sharing;
 mod started;
 mod tasks;
@@ -51,6 +52,7 @@ pub use names::*;
 pub use objects::*;
 pub use put::*;
 pub use resident::*;
+pub use sections::*;
 pub use sharing::*;
 pub use started::*;
 pub use tasks::*;
@@ -171,6 +173,15 @@ macro_rules! suite {
                 the_lock_of_a_freed_object_is_still_a_lock
                 a_deadlock_of_the_locks_of_objects_names_the_objects
                 misused_locks_of_objects_are_errors_with_their_places
+                sections_lose_no_increment
+                a_section_waits_until_its_condition_is_true
+                a_section_that_meets_an_object_of_another_home_runs_at_its_caller
+                what_was_written_before_a_section_is_read_after_the_next
+                who_keeps_a_copy_sees_what_sections_write
+                a_section_that_fails_has_changed_nothing
+                sections_that_wait_for_ever_are_a_deadlock_with_their_places
+                sections_under_held_locks_are_errors_with_their_places
+                a_section_takes_two_messages
                 a_wait_under_a_read_write_lock_takes_two_messages
                 a_deadlock_through_a_condition_of_a_read_write_lock_is_told
                 locks_of_all_kinds_live_in_objects

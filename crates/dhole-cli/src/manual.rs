@@ -66,8 +66,8 @@ type Entry = (&'static [&'static str], &'static str, &'static str);
 const ENVIRONMENT: &[Entry] = &[
     (
         &["run", "sim"],
-        "DHOLE_PROTOCOL, DHOLE_RACES, DHOLE_BARRIER, DHOLE_ONE_SIDED, DHOLE_DOMAINS, DHOLE_MEMORY, \
-         DHOLE_MANAGERS, DHOLE_CONSISTENCY, DHOLE_REPORT",
+        "DHOLE_PROTOCOL, DHOLE_RACES, DHOLE_BARRIER, DHOLE_ONE_SIDED, DHOLE_SECTIONS, \
+         DHOLE_DOMAINS, DHOLE_MEMORY, DHOLE_MANAGERS, DHOLE_CONSISTENCY, DHOLE_REPORT",
         "what the option of the same name says, where it is left out",
     ),
     (

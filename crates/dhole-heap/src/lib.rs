@@ -128,6 +128,7 @@ mod remote;
 mod residency;
 mod retained_elements;
 mod row;
+mod section;
 mod serial;
 mod set_aside;
 mod shapes;

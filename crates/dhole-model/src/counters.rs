@@ -239,6 +239,12 @@ pub struct Counters {
     /// Gates of chunks that were opened by a write. What is behind a gate is written without a
     /// fault of its own, until the interval ends.
     pub gates_opened: u64,
+    /// Sections that ran here, at the home of their lock's object.
+    pub sections: u64,
+    /// Tries of sections here that found the worker computing, which may use their objects.
+    pub sections_in_use: u64,
+    /// Sections that this node's worker had to run itself, because the home could not.
+    pub sections_elsewhere: u64,
     /// Copies made writable with one that was written: because they lie on its page, or because the
     /// node was expected to write them next.
     pub writable_beside: u64,

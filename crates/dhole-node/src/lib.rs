@@ -11,6 +11,7 @@
 //! | `in_place` | allocations of objects that are larger than a stack |
 //! | `reachable` | prefetching what references lead to |
 //! | `lock`, `sync_object`, `object_lock` | locks and conditions; read-write locks and semaphores; locks of objects |
+//! | `section` | calling sections |
 //! | `losses`, `membership` | nodes that are lost, and which are left |
 //! | `sync` | the barrier, `once` |
 //! | `collective` | values of all nodes, combined or shared along a tree |
@@ -98,6 +99,7 @@ mod reachable;
 mod read_ahead;
 mod rounds;
 mod run_handshake;
+mod section;
 mod seen_elements;
 mod set_by;
 mod settings;
@@ -138,6 +140,7 @@ pub use machine::{
     Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
 };
 pub use node::Node;
+pub use object::section::{Section, SectionOp};
 pub use object_lock::{Lockable, ObjectLock};
 pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;
@@ -175,6 +178,7 @@ pub mod __private {
     pub use crate::Strategy;
     pub use crate::Worker;
     pub use crate::error::Result as Ran;
+    pub use crate::object::section::section_function;
     pub use crate::object::*;
     pub use crate::spawn::function;
 }

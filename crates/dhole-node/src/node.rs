@@ -785,6 +785,7 @@ impl State {
                 self.races.push(race);
             }
             Command::Deferred => self.is_deferred(),
+            Command::TrySections(lock) => self.try_sections(lock, step)?,
             Command::Done => self.done = true,
             Command::Deadlock(cycle) => self.end(Ended::Deadlock(cycle)),
         }

@@ -80,7 +80,7 @@ impl ObjectLock {
     }
 
     /// The lock in this run, with the home that manages it.
-    fn at_home(self, w: &Worker<'_>, site: CallSite) -> Result<Waits, SyncError> {
+    pub(crate) fn at_home(self, w: &Worker<'_>, site: CallSite) -> Result<Waits, SyncError> {
         let oid = self.oid();
         match w.link.node.cluster.allocator(oid) {
             Ok(home) => Ok(Waits(RwLockId::of_object(oid, home))),

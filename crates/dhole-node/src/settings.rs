@@ -79,6 +79,8 @@ listed! {
     pub optimisations: Optimisations,
     /// Whether a node reads objects in the memory of nodes that it sees, without a message.
     pub one_sided: bool,
+    /// Whether sections run at the home of their lock's object; otherwise at their callers.
+    pub sections: bool,
     /// Whether digests of replicas are kept, so that a comparison can name the operation after
     /// which they differ.
     pub watch_objects: bool,
@@ -110,6 +112,7 @@ impl Settings {
             detector: Detector::default(),
             optimisations: Optimisations::default(),
             one_sided: true,
+            sections: true,
             watch_objects: false,
             survive: false,
             domains: Domains::default(),

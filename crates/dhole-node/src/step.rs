@@ -18,6 +18,24 @@ pub(crate) struct Step<'a, 'g> {
     pub at_once: Option<AtOnce<'a>>,
 }
 
+/// The part of a step that sends, for what sends while the heap is in use.
+pub(crate) struct Posts<'a, 's> {
+    pub from: NodeId,
+    pub out: &'a mut Outbox<Message>,
+    pub at_once: &'a mut Option<AtOnce<'s>>,
+}
+
+impl<'s> Posts<'_, 's> {
+    /// The same, for as long as this is lent.
+    pub fn again(&mut self) -> Posts<'_, 's> {
+        Posts {
+            from: self.from,
+            out: self.out,
+            at_once: self.at_once,
+        }
+    }
+}
+
 impl<'a> Step<'a, '_> {
     /// Takes the next bytes of the payload.
     pub(crate) fn next_bytes(&mut self, bytes: u64) -> Result<&'a [u8], ProtocolError> {

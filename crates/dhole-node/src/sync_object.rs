@@ -235,6 +235,26 @@ impl Waits {
         held: HeldExclusive,
         site: CallSite,
     ) -> Result<HeldExclusive, SyncError> {
+        self.wait_for(w, held, false, site)
+    }
+
+    /// Releases the lock, under which this node has written nothing, and waits until a node has.
+    pub fn wait_until_written(
+        self,
+        w: &mut Worker<'_>,
+        held: HeldExclusive,
+        site: CallSite,
+    ) -> Result<HeldExclusive, SyncError> {
+        self.wait_for(w, held, true, site)
+    }
+
+    fn wait_for(
+        self,
+        w: &mut Worker<'_>,
+        held: HeldExclusive,
+        until_written: bool,
+        site: CallSite,
+    ) -> Result<HeldExclusive, SyncError> {
         let (lock, HeldExclusive(guard)) = (self.0, held);
         if guard.holding != Holding::SyncObject(SyncObject::Write(lock)) {
             return Err(SyncError::OtherRwLock {
@@ -246,7 +266,12 @@ impl Waits {
             });
         }
         let holding = guard.let_go(w, site)?;
-        w.acquire(Event::WaitOnRwLock { lock, site }, site)?;
+        let event = Event::WaitOnRwLock {
+            lock,
+            until_written,
+            site,
+        };
+        w.acquire(event, site)?;
         Ok(HeldExclusive(Guard::new(w, holding, site)))
     }
 

@@ -135,6 +135,7 @@ impl Awaited {
             | Event::Free { .. }
             | Event::Propagate { .. }
             | Event::EndInterval
+            | Event::SectionsTried(_)
             | Event::Switched { .. }
             | Event::Serve
             | Event::Deliver { .. }

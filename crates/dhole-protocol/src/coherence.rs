@@ -38,6 +38,7 @@ pub(crate) mod races;
 mod read_ahead;
 mod region;
 mod rules;
+mod sections;
 pub(crate) mod switch;
 mod treadmarks;
 mod twins;

@@ -131,9 +131,15 @@ pub enum Event {
     WaitOnRwLock {
         /// The lock.
         lock: RwLockId,
+        /// It waits until a node has written under the lock, and has not written itself: a section
+        /// whose guard is false. Otherwise it waits until it is notified.
+        until_written: bool,
         /// Where in the program.
         site: CallSite,
     },
+    /// The sections that wait for a lock were [tried](Command::TrySections): the nodes that wait
+    /// for the lock may pass.
+    SectionsTried(RwLockId),
     /// The worker, holding a read-write lock, wakes nodes that wait on its condition, once it gives
     /// the lock back.
     NotifyRwLock {
@@ -283,6 +289,7 @@ impl Event {
                 | Event::Notify { .. }
                 | Event::NotifyRwLock { .. }
                 | Event::Flush
+                | Event::SectionsTried(_)
                 | Event::Switched { .. }
                 | Event::Serve
                 | Event::Deliver { .. }
@@ -405,6 +412,8 @@ pub enum Command {
     },
     /// A request waits until the worker's next call.
     Deferred,
+    /// Try the sections that wait for a lock again; then comes [`Event::SectionsTried`].
+    TrySections(RwLockId),
     /// Hand a part of the object ids out to a node, of at least so many that follow on each other.
     HandOutIds {
         /// The node.

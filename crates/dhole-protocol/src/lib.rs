@@ -97,6 +97,7 @@ pub use message::{
 pub use node_set::NodeSet;
 pub use page_command::{Applied, DiffId, PageCommand, PageEvent, SentDiff, WantedDiffs};
 pub use protocol::Protocol;
+pub use protocol::sections::MayRun;
 pub use race::{Race, Raced, RacingWrite};
 pub use ranges::Ranges;
 pub use read_ahead::ReadAhead;

@@ -159,14 +159,16 @@ pub enum Message {
     /// About objects.
     #[wire(tag = ..7)]
     #[message(
-        kind = it.kind(), notify = it.notify(), ends_a_wait = it.ends_a_wait(),
+        kind = it.kind(), notify = it.notify(),
+        may_end_a_wait = it.may_end_a_wait(), ends_a_wait = it.ends_a_wait(),
         payload = it.payload(), check = it.check(nodes),
     )]
     Region(RegionMessage),
     /// About elements of arrays.
     #[wire(tag = ..7)]
     #[message(
-        kind = it.kind(), notify = it.notify(), ends_a_wait = it.ends_a_wait(),
+        kind = it.kind(), notify = it.notify(),
+        may_end_a_wait = it.may_end_a_wait(), ends_a_wait = it.ends_a_wait(),
         payload = it.payload(), check = it.check(nodes),
     )]
     Elements(RegionMessage<Elements>),
@@ -488,6 +490,9 @@ pub enum Message {
         wakes: u32,
         /// Which of the sender's waits begins, if it waits on the condition.
         waits: Option<u64>,
+        /// It waits until a node has written under the lock, and has not written itself. Otherwise
+        /// it waits until it is notified.
+        until_written: bool,
     },
     /// Asks the last writer of elements of arrays to combine them with updates.
     #[message(kind = MessageKind::Flush, check = check_combine(it, nodes))]

@@ -19,7 +19,8 @@ use crate::sync::collective::Collectives;
 use crate::sync::interval_log::LogLimits;
 use crate::sync::lock::Locks;
 use crate::sync::probes::DeadlockProbe;
-use crate::sync::sync_objects::{Request, SyncObjects};
+use crate::sync::sections::Sections;
+use crate::sync::sync_objects::{Request, SyncObjects, Wakes};
 use crate::sync::traffic::Traffic;
 use crate::sync::wait_for::{WaitFor, WorkerEdges};
 use crate::{Changed, Fetch, Follow, LockId, Message, Races, RegionMessage, SyncObject};
@@ -38,6 +39,7 @@ mod passing;
 mod probes;
 mod read_ahead;
 mod records;
+pub(crate) mod sections;
 mod withdrawal;
 mod young;
 
@@ -51,6 +53,7 @@ pub struct Protocol {
     locks: Locks,
     barrier: Barrier,
     sync_objects: SyncObjects,
+    sections: Sections,
     ids: Ids,
     collectives: Collectives,
     combining: Combining,
@@ -83,6 +86,7 @@ impl Protocol {
             locks: Locks::new(me, nodes, MOST_MANAGED),
             barrier: Barrier::new(me, nodes),
             sync_objects: SyncObjects::new(me, nodes),
+            sections: Sections::default(),
             ids: Ids::new(me),
             collectives: Collectives::new(me, nodes),
             combining: Combining::default(),
@@ -130,7 +134,7 @@ impl Protocol {
         self.check_arrival(&event)?;
         match event {
             // Neither is something that the worker does.
-            Event::Deliver { .. } | Event::WaitedLong => {}
+            Event::Deliver { .. } | Event::WaitedLong | Event::SectionsTried(_) => {}
             Event::DeliverAgain { .. } | Event::Serve | Event::Array(ArrayEvent::Blocks(_)) => {
                 self.coherence.members.worker_goes_on();
             }
@@ -154,7 +158,12 @@ impl Protocol {
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { sync_object, site } => self.enter(sync_object, site, out)?,
             Event::Leave { sync_object, site } => self.leave(sync_object, site, out)?,
-            Event::WaitOnRwLock { lock, site } => self.wait_on_rw_lock(lock, site, out)?,
+            Event::WaitOnRwLock {
+                lock,
+                until_written,
+                site,
+            } => self.wait_on_rw_lock(lock, until_written, site, out)?,
+            Event::SectionsTried(lock) => self.pass_by(SyncObject::Write(lock), out),
             Event::NotifyRwLock { lock, all, site } => {
                 self.sync_objects.notify(lock, all, site)?;
             }
@@ -226,7 +235,10 @@ impl Protocol {
                 elements,
                 to,
             } => self.coherence.propagate(&objects, &elements, &to, out)?,
-            Event::Serve => self.coherence.serve(out)?,
+            Event::Serve => {
+                self.coherence.serve(out)?;
+                self.serve_sections(worker, out);
+            }
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::DeliverAgain { from, message } => {
                 let it = &mut self.coherence;
@@ -325,12 +337,12 @@ impl Protocol {
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
     pub fn has_deferred(&self) -> bool {
-        self.coherence.has_deferred()
+        self.sections.are_deferred() || self.coherence.has_deferred()
     }
 
     /// How many requests wait for it.
     pub fn deferred(&self) -> usize {
-        self.coherence.deferred()
+        usize::from(self.sections.are_deferred()) + self.coherence.deferred()
     }
 
     /// Whether so much was freed in this interval that it [should end](Event::EndInterval).
@@ -648,14 +660,22 @@ impl Protocol {
                 sync_object,
                 time,
                 site,
-            } => self.sync_release(sync_object, from, &time, (0, None), site, out),
+            } => self.sync_release(sync_object, from, &time, Wakes::default(), site, out),
             Message::SyncReleaseAndWake {
                 sync_object,
                 time,
                 site,
                 wakes,
                 waits,
-            } => self.sync_release(sync_object, from, &time, (wakes, waits), site, out),
+                until_written,
+            } => {
+                let wakes = Wakes {
+                    notified: wakes,
+                    waits,
+                    until_written,
+                };
+                self.sync_release(sync_object, from, &time, wakes, site, out)
+            }
             Message::Collective(message) => self.collected(from, *message, out),
             Message::Objects(_) | Message::Part(_) | Message::After { .. } => {
                 let what = "a message about objects or memory to a node that has none";
@@ -694,7 +714,11 @@ impl Protocol {
             RegionMessage::Outdated { number, regions } => {
                 it.outdated(from, number, &regions[..], out)
             }
-            RegionMessage::OutdatedAck { number } => return it.knows::<R>(from, number, out),
+            RegionMessage::OutdatedAck { number } => {
+                if it.knows::<R>(from, number, out)? {
+                    self.try_sections(out);
+                }
+            }
             RegionMessage::Gone { round, oid, by } => {
                 return it.told_gone::<R>(from, round, Freed { oid, by, at: None }, out);
             }

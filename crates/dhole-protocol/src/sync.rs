@@ -16,6 +16,7 @@ pub(crate) mod intervals;
 pub(crate) mod lock;
 pub(crate) mod notice_delta;
 pub(crate) mod probes;
+pub(crate) mod sections;
 pub(crate) mod sync_objects;
 pub(crate) mod traffic;
 pub(crate) mod wait_for;

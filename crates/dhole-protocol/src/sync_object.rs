@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::LockId;
-use dhole_model::{NodeId, Oid};
+use dhole_model::{NodeId, ObjectId, Oid};
 use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
@@ -15,29 +15,22 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct RwLockId(pub u64);
 
-/// The bit that tells the lock of an object from all others.
-const OF_OBJECT: u64 = 1 << 63;
-
-/// The bits of the home, below the object's id.
-const HOME_BITS: u32 = u16::BITS;
-
 impl RwLockId {
     /// The lock of an object (Jackal, section 3.2: every object has one), which its home manages.
     /// The home is below the highest number of a node, and the id below 2^47.
     pub fn of_object(oid: Oid, home: NodeId) -> RwLockId {
-        RwLockId(OF_OBJECT | oid.0 << HOME_BITS | u64::from(home.0))
+        RwLockId(ObjectId::of_lock(oid, home).0)
     }
 
     /// The object whose lock it is.
     pub fn object(self) -> Option<Oid> {
-        let is_of_object = self.0 & OF_OBJECT != 0;
-        is_of_object.then_some(Oid((self.0 & !OF_OBJECT) >> HOME_BITS))
+        ObjectId(self.0).lock().map(|(oid, _)| oid)
     }
 
     /// The node that manages it.
     pub(crate) fn manager(self, nodes: usize) -> NodeId {
-        match self.object() {
-            Some(_) => NodeId(self.0 as u16),
+        match ObjectId(self.0).lock() {
+            Some((_, home)) => home,
             None => manager_of(self.0, nodes),
         }
     }

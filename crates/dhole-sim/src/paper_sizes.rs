@@ -322,7 +322,8 @@ fn refusal(refusal: &Refusal) -> u64 {
         | Refusal::Unmade
         | Refusal::HoldsLock
         | Refusal::TakesWorker
-        | Refusal::Resident => 0,
+        | Refusal::Resident
+        | Refusal::Elsewhere => 0,
         Refusal::Poisoned {
             operation,
             words: said,

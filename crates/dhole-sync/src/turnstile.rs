@@ -104,9 +104,14 @@ impl<R: Request> Turnstile<R> {
         }
     }
 
+    /// Whether nobody has the lock.
+    pub fn is_free(&self) -> bool {
+        self.readers.is_empty() && self.writer.is_none()
+    }
+
     /// Whether nobody has the lock, and nobody wants to pass.
     pub fn is_idle(&self) -> bool {
-        self.readers.is_empty() && self.writer.is_none() && self.queue.is_empty()
+        self.is_free() && self.queue.is_empty()
     }
 
     /// Whether a node that wants to pass has to wait for others. A reader may wait for nobody but a

@@ -334,6 +334,7 @@ impl Config {
             detector: self.detector.unwrap_or_default(),
             optimisations: self.optimisations.unwrap_or_default(),
             one_sided: set.one_sided.unwrap_or(true),
+            sections: set.sections.unwrap_or(true),
             domains: set.domains.unwrap_or(match layout {
                 MemoryLayout::Views => Domains::default(),
                 MemoryLayout::Isolate => Domains::Node,
@@ -400,6 +401,19 @@ setters! {
     /// # drop(config);
     /// ```
     one_sided: bool;
+
+    /// Sets whether [sections](crate::ObjectLock::run) run at the home of their lock's object, in
+    /// one round trip. Otherwise their callers run them, under the lock. Only the messages and the
+    /// time depend on it.
+    ///
+    /// Unless set, it is what `dhole run --sections` or `dhole sim --sections` says ([`Defaults`]),
+    /// or `true`.
+    ///
+    /// ```
+    /// let config = dhole::Config::nodes(2).sections(false);
+    /// # drop(config);
+    /// ```
+    sections: bool;
 
     /// Sets whether the run goes on when nodes are lost: off unless set, or set by `dhole run
     /// --survive`.

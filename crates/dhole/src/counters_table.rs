@@ -63,7 +63,8 @@ const READ: &str = "misses fetch_rounds asked_beside came_along along_read came_
 const WRITTEN: &str = "write_faults gates_opened writable_beside unwritten pre_images \
     pre_image_replies deferred_requests diffs diff_bytes intervals interval_records_most \
     invalidations races";
-const MET: &str = "barriers lock_acquires_remote lock_acquires_local waits_ended_by_time";
+const MET: &str = "barriers lock_acquires_remote lock_acquires_local \
+    sections sections_in_use sections_elsewhere waits_ended_by_time";
 const RAW: &str = "raw_read_faults raw_write_faults competing_requests dropped_prefetches \
     raw_flushes";
 const MEMORY: &str = "shared_bytes shared_bytes_per_node allotted_bytes";

@@ -126,10 +126,12 @@ pub use dhole_node::{
     Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, Lockable, LostNode,
     MOST_COLLECTIVE_BYTES, MemoryConsistency, MemoryLayout, MemoryManagers, MixedProtocols,
     ObjectLock, Op, Optimisations, OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races,
-    RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError, SyncError,
-    Under, Waiter, Where, Worker, WriteDetection,
+    RacingWrite, Result, RunEnded, RunError, RwLock, Section, SectionOp, Semaphore, Spawned,
+    StartError, SyncError, Under, Waiter, Where, Worker, WriteDetection,
 };
-pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
+pub use dhole_node::{
+    Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op, section,
+};
 pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};

@@ -153,6 +153,11 @@ settings! {
         "Whether a node reads objects in the memory of nodes that it sees, without a message, \
          unless the program sets it: on, which is the default, or off";
 
+    /// Whether sections run at the home of their lock's object.
+    sections: bool = SECTIONS "sections" "WHAT"
+        "Whether sections run at the home of their lock's object, in one round trip, unless the \
+         program sets it: on, which is the default, or off, at their callers under the lock";
+
     /// Which nodes have the same raw memory.
     domains: Domains = DOMAINS "domains" "WHICH"
         "Which nodes have the same raw memory, unless the program sets it: those of each machine \
@@ -394,6 +399,7 @@ mod tests {
             races: Some(Races::WarnAll),
             barriers: Some(Barriers::Central),
             one_sided: Some(false),
+            sections: Some(false),
             domains: Some(Domains::Most(2)),
             memory_layout: Some(MemoryLayout::Isolate),
             memory_managers: Some(MemoryManagers::One),
@@ -401,7 +407,7 @@ mod tests {
             report: Some(ReportForm::Json),
             trace: Some(TraceFile("a.json".into())),
         };
-        let words = "1 home warn-all central off 2 isolate one release json a.json";
+        let words = "1 home warn-all central off off 2 isolate one release json a.json";
         let said: Vec<_> = Defaults::VARIABLES
             .into_iter()
             .zip(words.split(' '))
@@ -421,6 +427,7 @@ mod tests {
             ("RACES", "ignore, warn, warn-all, fail"),
             ("BARRIER", "central, dissemination"),
             ("ONE_SIDED", "on, off"),
+            ("SECTIONS", "on, off"),
             ("DOMAINS", "host, node, a number of nodes"),
             ("MEMORY", "views, isolate"),
             ("MANAGERS", "allocator, one"),

@@ -109,6 +109,7 @@ fn values(variable: &str) -> [&'static str; 2] {
         "DHOLE_RACES" => ["ignore", "--races=ignore"],
         "DHOLE_BARRIER" => ["central", "--barrier=central"],
         "DHOLE_ONE_SIDED" => ["off", "--one-sided=off"],
+        "DHOLE_SECTIONS" => ["off", "--sections=off"],
         "DHOLE_DOMAINS" => ["node", "--domains=node"],
         "DHOLE_MEMORY" => ["views", "--memory=views"],
         "DHOLE_MANAGERS" => ["one", "--managers=one"],

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use dhole_heap::HeapMut;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
     Admitted, Bytes, Call, CallRef, Host, Outcome, Refusal, Saved, Tried,
 };
-use dhole_protocol::{Protocol, WriteNotices};
+use dhole_protocol::{Protocol, RwLockId, WriteNotices};
 use dhole_registry::fnv1a;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +19,7 @@ use crate::failure::into_words;
 use super::kind::{
     self, AnyObject, Applied, Kind, Lent, Malformed, ObjectType, OperationInfo, encode,
 };
+use super::sections_here::SectionsHere;
 
 /// The copies of objects on one node.
 #[derive(Default)]
@@ -39,7 +41,7 @@ const MOST_KEPT: usize = 1 << 16;
 /// Empties room for the bytes of the next call. If those of the last call were few, what it has
 /// grown to before is given back.
 #[inline]
-pub(super) fn empty(room: &mut Vec<u8>) {
+pub(crate) fn empty(room: &mut Vec<u8>) {
     if room.capacity() > MOST_KEPT && room.len() <= MOST_KEPT {
         room.shrink_to(MOST_KEPT);
     }
@@ -224,13 +226,15 @@ fn admitted(
     })
 }
 
-/// The copies of a node, and what its worker has seen.
-pub(crate) struct Hosting<'a> {
+/// The copies of a node, what its worker has seen, and the objects that sections touch.
+pub(crate) struct Hosting<'a, 'g> {
     pub copies: &'a mut Copies,
-    pub protocol: &'a Protocol,
+    pub protocol: &'a mut Protocol,
+    pub heap: &'a mut HeapMut<'g>,
+    pub sections: &'a mut SectionsHere,
 }
 
-impl Host for Hosting<'_> {
+impl Host for Hosting<'_, '_> {
     fn create(&mut self, object: ObjectId, key: u64, state: &[u8]) -> Outcome {
         let way = kind::find(key)
             .ok_or_else(|| Refusal::Malformed("its type is not known in this process".into()))?;
@@ -285,6 +289,19 @@ impl Host for Hosting<'_> {
             self.copies.executed_ns += now().saturating_sub(began);
         }
         Ok(applied?.map_err(|cause| malformed(*cause))? == Applied::Done)
+    }
+
+    fn apply_section(
+        &mut self,
+        call: CallRef<'_>,
+        time: Option<&VectorTime>,
+        result: &mut Vec<u8>,
+    ) -> Result<bool, Refusal> {
+        self.section(call, time, result)
+    }
+
+    fn sections_wait(&mut self, lock: ObjectId, wait: bool) {
+        self.protocol.section_waits(RwLockId(lock.0), wait);
     }
 
     fn has_monitor(&self, object: ObjectId) -> bool {

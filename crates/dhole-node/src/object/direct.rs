@@ -23,10 +23,10 @@ use super::copies::{self, Hosting};
 use super::order::{self, Sent, notice_bytes};
 use super::step::Turn;
 use crate::node::State;
-use crate::step::Step;
+use crate::step::{Posts, Step};
 
 /// Effects that are carried out as they come.
-pub(crate) struct Direct<'a, 's, 'g> {
+pub(crate) struct Direct<'a, 's> {
     commands: &'a mut Vec<ObjectsCommand>,
     /// The bytes of a message, but for arguments and results.
     head: &'a mut Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct Direct<'a, 's, 'g> {
     awaited: Option<u64>,
     /// Its result.
     result: &'a mut Vec<u8>,
-    step: &'a mut Step<'s, 'g>,
+    posts: Posts<'a, 's>,
     me: NodeId,
     /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
     survives: bool,
@@ -55,13 +55,13 @@ struct Done {
     answered: Option<u64>,
 }
 
-impl<'s, 'g> Direct<'_, 's, 'g> {
+impl<'s> Direct<'_, 's> {
     /// Sends a message of these bytes, behind those of its head, if it may go at once and the port
     /// has room; whether it went. One of a step does.
     #[inline]
     fn sends(&mut self, to: NodeId, behind: &[u8], notify: Notify) -> bool {
-        let may = self.is_first() && self.step.out.is_empty();
-        let at_once = self.step.at_once.as_mut().filter(|_| may);
+        let may = self.is_first() && self.posts.out.is_empty();
+        let at_once = self.posts.at_once.as_mut().filter(|_| may);
         at_once.is_some_and(|at_once| at_once(to, [self.head, behind, &[]], notify))
     }
 
@@ -73,13 +73,13 @@ impl<'s, 'g> Direct<'_, 's, 'g> {
 
     /// The group, and what carries out its effects.
     #[inline]
-    fn order(&mut self, waits: bool) -> (&mut Group<Arc<Ordered>>, order::Direct<'_, 's, 'g>) {
+    fn order(&mut self, waits: bool) -> (&mut Group<Arc<Ordered>>, order::Direct<'_, 's>) {
         let fx = order::Direct {
             commands: self.group_commands,
             delivered: self.delivered,
             head: self.head,
             sent: &mut self.done.sent,
-            step: self.step,
+            posts: self.posts.again(),
             me: self.me,
             awaited: self.awaited,
             waits,
@@ -118,7 +118,7 @@ impl<'s, 'g> Direct<'_, 's, 'g> {
     }
 }
 
-impl ObjectsEffects for Direct<'_, '_, '_> {
+impl ObjectsEffects for Direct<'_, '_> {
     #[inline]
     fn commands(&mut self) -> &mut Vec<ObjectsCommand> {
         self.commands
@@ -127,7 +127,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
     #[inline]
     fn call(&mut self, to: NodeId, request: OperationRequest<'_>) {
         // Only what the worker waits for next goes in the way of what is waited for.
-        if self.awaited == Some(request.call.id.number) && self.step.from == self.me {
+        if self.awaited == Some(request.call.id.number) && self.posts.from == self.me {
             self.head.clear();
             request.write_head(self.head);
             if self.sends(to, request.call.arguments, Notify::Now) {
@@ -147,7 +147,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
     #[inline]
     fn reply(&mut self, to: NodeId, reply: OperationReply<'_>) {
         // A worker that has executed something goes on, and whoever waits for that is woken.
-        if self.step.from != self.me {
+        if self.posts.from != self.me {
             self.head.clear();
             reply.write_head(self.head);
             if self.sends(to, reply.result(), Notify::Lazy) {
@@ -200,8 +200,8 @@ impl State {
     where
         A: FnOnce(
             &mut Objects,
-            &mut Hosting<'_>,
-            &mut Direct<'_, '_, '_>,
+            &mut Hosting<'_, '_>,
+            &mut Direct<'_, '_>,
         ) -> Result<(), ProtocolError>,
     {
         let here = &mut self.here;
@@ -212,7 +212,11 @@ impl State {
             head: &mut self.object,
             awaited: awaited.filter(|call| !here.started.contains(*call)),
             result: &mut here.result,
-            step,
+            posts: Posts {
+                from: step.from,
+                out: step.out,
+                at_once: &mut step.at_once,
+            },
             me: self.id,
             survives,
             group: &mut here.group,
@@ -223,7 +227,9 @@ impl State {
         };
         let mut host = Hosting {
             copies: &mut here.copies,
-            protocol: &self.protocol,
+            protocol: &mut self.protocol,
+            heap: step.heap,
+            sections: &mut here.sections,
         };
         let mut stepped = act(&mut here.machine, &mut host, &mut fx);
         // What is recorded comes first, and whoever takes what is delivered goes on with it.
@@ -253,6 +259,9 @@ impl State {
         if let Some(call) = answered {
             self.here.answered = Some(call);
             self.goes_on_after(call);
+        }
+        if self.here.sections.has_ran() {
+            stepped = stepped.and(self.after_sections(step));
         }
         step.out.work().operations_ns += std::mem::take(&mut self.here.copies.executed_ns);
         match self.here.is_carried_out() {

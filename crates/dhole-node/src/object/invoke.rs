@@ -186,7 +186,7 @@ pub fn call_by_process<T: ObjectType, A, R>(
 }
 
 /// What comes of an operation where nothing fails.
-pub(super) type Done<R> = Result<R, Box<Refusal>>;
+pub(crate) type Done<R> = Result<R, Box<Refusal>>;
 
 /// How the arguments of an operation travel, and what comes of its reply.
 pub struct Travel<A, R> {
@@ -414,7 +414,7 @@ impl<'id> Worker<'id> {
     }
 
     /// Runs `f` as a synchronisation.
-    pub(super) fn in_turn<R>(
+    pub(crate) fn in_turn<R>(
         &mut self,
         wanted: Wanted,
         f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<Done<R>, Box<Failure>>,
@@ -434,7 +434,7 @@ impl<'id> Worker<'id> {
     }
 
     #[cold]
-    pub(super) fn refused(&self, wanted: Wanted, cause: Refusal) -> ObjectError {
+    pub(crate) fn refused(&self, wanted: Wanted, cause: Refusal) -> ObjectError {
         ObjectError::Refused {
             operation: wanted.name,
             object: wanted.object,
@@ -479,7 +479,7 @@ impl State {
 }
 
 /// What a call that the worker has waited for has come to.
-pub(super) enum Over {
+pub(crate) enum Over {
     /// A result, which is in `ObjectsHere::result`.
     Answered,
     /// It came otherwise, or there is none.
@@ -489,7 +489,7 @@ pub(super) enum Over {
 impl Link<'_> {
     /// Calls an operation, whose arguments are in `ObjectsHere::arguments`, and waits until the
     /// call is over.
-    fn call(
+    pub(crate) fn call(
         &self,
         call: &mut MonitorCall<'_, State>,
         wanted: Wanted,

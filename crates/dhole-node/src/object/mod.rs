@@ -14,21 +14,25 @@
 //! | `abandoned_calls` | those of them whose `Pending` was dropped |
 //! | `rendezvous` | barriers of runs that survive the loss of nodes |
 //! | `order` | the effects of the group, carried out as it calls them |
+//! | `section`, `sections_here`, `at_home` | sections: their functions, what a node knows of them, running them at a home |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod abandoned_calls;
+mod at_home;
 mod borrowed;
 mod client;
-mod copies;
+pub(crate) mod copies;
 mod direct;
 mod handle;
-mod invoke;
+pub(crate) mod invoke;
 pub(crate) mod kind;
 mod makes;
 mod monitored;
 mod order;
 mod pending;
 mod rendezvous;
+pub(crate) mod section;
+mod sections_here;
 mod step;
 
 pub use crate::object_error::ObjectError;

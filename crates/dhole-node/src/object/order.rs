@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::step::{Turn, group_failed};
 use crate::node::State;
-use crate::step::Step;
+use crate::step::{Posts, Step};
 
 /// A message that was sent.
 pub(super) struct Sent {
@@ -47,14 +47,14 @@ pub(super) fn notice_bytes(news: Option<&WriteNotices>) -> u64 {
 }
 
 /// Effects that are carried out as they come.
-pub(super) struct Direct<'a, 's, 'g> {
+pub(super) struct Direct<'a, 's> {
     pub commands: &'a mut Vec<GroupCommand<Arc<Ordered>>>,
     pub delivered: &'a mut VecDeque<Turn>,
     /// The bytes of a message, but for arguments.
     pub head: &'a mut Vec<u8>,
     /// What was sent, and is still to be counted.
     pub sent: &'a mut Option<Sent>,
-    pub step: &'a mut Step<'s, 'g>,
+    pub posts: Posts<'a, 's>,
     pub me: NodeId,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
@@ -66,19 +66,19 @@ pub(super) struct Direct<'a, 's, 'g> {
     pub survives: bool,
 }
 
-impl Direct<'_, '_, '_> {
+impl Direct<'_, '_> {
     /// Whether the next message may be sent at once, if the port has room.
     #[inline]
     fn sends_at_once(&self) -> bool {
-        let step = &self.step;
-        let first = self.commands.is_empty() && step.out.is_empty();
-        first && !self.survives && step.at_once.is_some()
+        let posts = &self.posts;
+        let first = self.commands.is_empty() && posts.out.is_empty();
+        first && !self.survives && posts.at_once.is_some()
     }
 
     /// Sends a message of these bytes, behind those of its head; whether the port had room.
     #[inline]
     fn post(&mut self, to: NodeId, arguments: &[u8], notify: Notify, notices: u64) -> bool {
-        let at_once = self.step.at_once.as_mut();
+        let at_once = self.posts.at_once.as_mut();
         let sent = at_once.is_some_and(|at_once| at_once(to, [self.head, arguments, &[]], notify));
         if sent {
             let bytes = self.head.len() + arguments.len();
@@ -94,7 +94,7 @@ fn notices_of(message: &GroupMessage<Arc<Ordered>>) -> u64 {
     notice_bytes(message.body().and_then(|body| body.news()))
 }
 
-impl GroupEffects<Arc<Ordered>> for Direct<'_, '_, '_> {
+impl GroupEffects<Arc<Ordered>> for Direct<'_, '_> {
     #[inline]
     fn commands(&mut self) -> &mut Vec<GroupCommand<Arc<Ordered>>> {
         self.commands
@@ -107,7 +107,7 @@ impl GroupEffects<Arc<Ordered>> for Direct<'_, '_, '_> {
             _ => None,
         };
         // Only what the worker waits for next goes in the way of what is waited for.
-        let waits = call.is_some() && call == self.awaited && self.step.from == self.me;
+        let waits = call.is_some() && call == self.awaited && self.posts.from == self.me;
         if waits && self.sends_at_once() {
             self.head.clear();
             if let Some(arguments) = ordered_codec::write_head(&message, true, self.head)

@@ -22,6 +22,7 @@ use super::copies::Copies;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use super::pending::{Sent, StartedAs};
+use super::sections_here::SectionsHere;
 use crate::node::{Node, State};
 use crate::settings::Settings as RunSettings;
 use crate::spawn::Process;
@@ -31,6 +32,7 @@ use crate::step::Step;
 pub(crate) struct ObjectsHere {
     pub machine: Objects,
     pub copies: Copies,
+    pub sections: SectionsHere,
     pub(super) commands: Vec<ObjectsCommand>,
     pub(super) group: Group<Arc<Ordered>>,
     pub(super) group_commands: Vec<GroupCommand<Arc<Ordered>>>,
@@ -74,7 +76,7 @@ pub(crate) struct ObjectsHere {
     pub arguments: Vec<u8>,
     /// The result of the last call that was waited for, and which that was until its worker has
     /// looked at it.
-    pub(super) result: Vec<u8>,
+    pub result: Vec<u8>,
     pub(super) answered: Option<u64>,
 }
 
@@ -140,6 +142,7 @@ impl ObjectsHere {
         ObjectsHere {
             machine,
             copies: Copies::default(),
+            sections: SectionsHere::new(nodes, settings.sections),
             commands: Vec::new(),
             group: Group::new(
                 me,

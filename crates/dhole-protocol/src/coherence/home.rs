@@ -16,6 +16,7 @@
 //! Who is home is written in a version: `held().node` of every copy.
 
 mod retention;
+mod sections;
 
 use std::sync::Arc;
 
@@ -124,16 +125,16 @@ impl<R: Kind> Home<R> {
         out.push(Command::Send { to: from, message });
     }
 
-    /// A node knows that its copies are outdated. Whether all do whom this node's own flush tells.
+    /// A node knows that its copies are outdated. What follows if all do whom this change tells.
     pub fn knows(
         &mut self,
         from: NodeId,
         number: u32,
         out: &mut Commands,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<Option<Then>, ProtocolError> {
         let then = self.retention.knows(from, number)?;
         acknowledge::<R>(then, out);
-        Ok(then == Some(Then::GoOn))
+        Ok(then)
     }
 
     /// The regions with these ids are kept consistent otherwise from now on.

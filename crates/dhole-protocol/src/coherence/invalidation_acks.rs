@@ -27,6 +27,8 @@ pub(crate) enum Then {
     Acknowledge(NodeId, u32),
     /// The home's own flush is over.
     GoOn,
+    /// Sections that wait are tried again.
+    TrySections,
 }
 
 impl InvalidationAcks {

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::Protocols;
 use crate::coherence::arrays::Arrays;
 use crate::coherence::home::Home;
+use crate::coherence::invalidation_acks::Then;
 use crate::coherence::kind::Kind;
 use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::RaceFinder;
@@ -149,11 +150,12 @@ impl Protocols {
         from: NodeId,
         number: u32,
         out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        if R::parts(self).home.knows(from, number, out)? {
+    ) -> Result<bool, ProtocolError> {
+        let then = R::parts(self).home.knows(from, number, out)?;
+        if then == Some(Then::GoOn) {
             self.is_home(out);
         }
-        Ok(())
+        Ok(then == Some(Then::TrySections))
     }
 
     /// A home has made part of its regions what was flushed there.

@@ -84,6 +84,7 @@ impl RegionKind for Elements {
 #[message(
     pub(super) fn kind() -> MessageKind,
     pub(super) fn notify() -> Notify = Notify::Lazy,
+    pub(super) fn may_end_a_wait() -> bool = false,
     pub(super) fn ends_a_wait() -> bool = false,
     pub(super) fn payload() -> PayloadOf<'_> = PayloadOf::Bytes(0),
     pub(super) fn check(nodes: usize) -> Checked = Ok(()),
@@ -121,7 +122,8 @@ pub enum RegionMessage<R: RegionKind = Oid> {
     /// Copies that the receiver keeps over acquires, of regions at home at the sender, are
     /// outdated.
     #[message(
-        kind = MessageKind::Outdated, notify = Notify::Now, check = check_all(regions),
+        kind = MessageKind::Outdated, notify = Notify::Now, may_end_a_wait,
+        check = check_all(regions),
     )]
     Outdated {
         /// The answer repeats it.
@@ -130,7 +132,7 @@ pub enum RegionMessage<R: RegionKind = Oid> {
         regions: SmallVec<[R; 1]>,
     },
     /// The sender knows it, and drops them at its next acquire.
-    #[message(kind = MessageKind::OutdatedAck, notify = Notify::Now)]
+    #[message(kind = MessageKind::OutdatedAck, notify = Notify::Now, may_end_a_wait)]
     OutdatedAck {
         /// The number of the [`Outdated`](RegionMessage::Outdated).
         number: u32,

@@ -189,10 +189,10 @@ pub enum Refusal {
     /// The node on which the process ran was lost.
     #[error("it went with {0}, which was lost: how far it had come is not known")]
     WentWith(NodeId),
-    /// The process that was started panicked.
+    /// The process that was started, or the section, panicked.
     #[error("it panicked: {0}")]
     Panicked(Arc<str>),
-    /// The process that was started returned an error.
+    /// The process that was started, or the section, returned an error.
     #[error("it failed: {0}")]
     Failed(Arc<str>),
     /// So many operations were started on this node that no more may be.
@@ -226,6 +226,9 @@ pub enum Refusal {
          and is not compared: make it with `on(node)`"
     )]
     Resident,
+    /// The caller of a section has to run it, under the lock.
+    #[error("its home cannot run it")]
+    Elsewhere,
 }
 
 dhole_model::debug_in_words!(Refusal);

@@ -58,6 +58,26 @@ pub trait Host {
         }
     }
 
+    /// As [`apply_to`](Host::apply_to), of a section: a call of the lock of an object at home here.
+    /// Its caller had seen `time`. If it was not executed, nothing has changed.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it never can be executed here; nothing has changed.
+    fn apply_section(
+        &mut self,
+        call: CallRef<'_>,
+        time: Option<&VectorTime>,
+        result: &mut Vec<u8>,
+    ) -> Result<bool, Refusal> {
+        let _ = (call, time, result);
+        Err(Refusal::Unknown)
+    }
+
+    /// Whether sections wait for a lock from here on.
+    fn sections_wait(&mut self, lock: ObjectId, wait: bool) {
+        let _ = (lock, wait);
+    }
+
     /// Whether the object here has a monitor, for some of its operations take a worker.
     fn has_monitor(&self, object: ObjectId) -> bool {
         let _ = object;

@@ -43,6 +43,7 @@ mod predefined;
 mod processes;
 mod remote;
 mod rendezvous;
+mod sections;
 mod sequence_map;
 
 use std::sync::Arc;
@@ -608,6 +609,9 @@ impl Objects {
     /// called before.
     pub fn call(&mut self, call: CallRef<'_>, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
         let number = call.id.number;
+        if let Some((_, home)) = call.object.lock() {
+            return self.call_section(home, call, host, fx);
+        }
         if !self.table.contains_key(&call.object)
             && let why @ Refusal::Freed(_) = self.why_not(call.object)
         {

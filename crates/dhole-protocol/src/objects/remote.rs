@@ -441,6 +441,9 @@ impl Objects {
         host: &mut dyn Host,
         fx: &mut impl ObjectsEffects,
     ) {
+        if call.object.lock().is_some() {
+            return self.comes_to_lock(call, host, fx);
+        }
         let (since, place) = match self.table.get(&call.object) {
             Some(entry) => (entry.since, entry.place),
             None => (0, Place::Unknown),

@@ -68,7 +68,8 @@ impl Protocol {
     /// kept: then none of that need be looked at.
     #[inline]
     pub fn is_quiescent(&self) -> bool {
-        self.coherence.is_quiescent() && !self.has_updates()
+        let quiet = self.coherence.is_quiescent() && !self.has_updates();
+        quiet && !self.sections.are_deferred()
     }
 
     /// Whether the worker is in a wait that may be set aside, so that another process of this node

@@ -43,22 +43,28 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let wakes = self.sync_objects.leave(sync_object, site)?;
+        let notified = self.sync_objects.leave(sync_object, site)?;
         self.coherence.end_interval(out);
-        self.gives_back(sync_object, (wakes, None), site, out)
+        let wakes = Wakes {
+            notified,
+            ..Wakes::default()
+        };
+        self.gives_back(sync_object, wakes, site, out)
     }
 
-    /// The worker gives a read-write lock back, waits until it is notified, and acquires it again:
-    /// its place in the queue is its manager's to give.
+    /// The worker gives a read-write lock back, waits until it is notified, or until a node has
+    /// written under the lock, and acquires it again: its place in the queue is its manager's to
+    /// give. The wait goes with the release, so it misses nothing.
     pub(super) fn wait_on_rw_lock(
         &mut self,
         lock: RwLockId,
+        until_written: bool,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let sync_object = SyncObject::Write(lock);
         let left = self.sync_objects.leave(sync_object, site);
-        let wakes = left.map_err(|_| ProtocolError::WithoutRwLock {
+        let notified = left.map_err(|_| ProtocolError::WithoutRwLock {
             doing: "waiting on",
             lock,
             mode: " to write",
@@ -67,33 +73,39 @@ impl Protocol {
         self.coherence.end_interval(out);
         let wait = self.wait_for.begin(WaitingFor::RwLockCondition(lock), site);
         self.sync_objects.enter(sync_object, site, wait);
-        self.gives_back(sync_object, (wakes, Some(wait)), site, out)
+        let wakes = Wakes {
+            notified,
+            waits: Some(wait),
+            until_written,
+        };
+        self.gives_back(sync_object, wakes, site, out)
     }
 
     fn gives_back(
         &mut self,
         sync_object: SyncObject,
-        (wakes, waits): Wakes,
+        wakes: Wakes,
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let manager = self.sync_objects.manager(sync_object);
         let time = self.coherence.intervals.time().clone();
         if manager == self.me {
-            return self.sync_release(sync_object, self.me, &time, (wakes, waits), site, out);
+            return self.sync_release(sync_object, self.me, &time, wakes, site, out);
         }
-        let message = match (wakes, waits) {
-            (0, None) => Message::SyncRelease {
+        let message = match wakes == Wakes::default() {
+            true => Message::SyncRelease {
                 sync_object,
                 time,
                 site,
             },
-            _ => Message::SyncReleaseAndWake {
+            false => Message::SyncReleaseAndWake {
                 sync_object,
                 time,
                 site,
-                wakes,
-                waits,
+                wakes: wakes.notified,
+                waits: wakes.waits,
+                until_written: wakes.until_written,
             },
         };
         self.say(manager, message, out);
@@ -128,11 +140,16 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let passes = self
-            .sync_objects
+        self.sync_objects
             .released(sync_object, from, time, wakes, site)?;
-        self.let_pass(passes, out);
+        self.pass_after_sections(sync_object, out);
         Ok(())
+    }
+
+    /// Lets the nodes pass that may.
+    pub(super) fn pass_by(&mut self, sync_object: SyncObject, out: &mut Commands) {
+        let passes = self.sync_objects.pass(sync_object);
+        self.let_pass(passes, out);
     }
 
     fn let_pass(&mut self, passes: Vec<Pass>, out: &mut Commands) {

@@ -28,6 +28,8 @@ pub(crate) struct SyncObjects {
     managed: SortedMap<SyncObject, Managed>,
     /// As their manager: those that wait on the conditions of read-write locks.
     conditions: Conditions<RwLockId, Request>,
+    /// As their manager: those that wait until a node has written under a read-write lock.
+    guards: Conditions<RwLockId, Request>,
     /// The releases of sync objects of which no record is left. A node that acquires one which is
     /// new here has to see them.
     swept: Releases,
@@ -45,6 +47,12 @@ fn key(sync_object: SyncObject) -> SyncObject {
             SyncObject::Permit(SemaphoreId { number, permits: 0 })
         }
     }
+}
+
+/// Whether a node waits until another one has written under the lock.
+fn waits_for_a_write(guards: &Conditions<RwLockId, Request>, key: SyncObject) -> bool {
+    let waits_for = |lock| guards.waiters().iter().any(|(on, _)| *on == lock);
+    key.rw_lock().is_some_and(waits_for)
 }
 
 fn mode(sync_object: SyncObject) -> Mode {
@@ -68,9 +76,16 @@ struct Held {
     wakes: u32,
 }
 
-/// What comes with a release: how many nodes are woken that wait on the lock's condition, and which
-/// wait of the releasing node begins there.
-pub(crate) type Wakes = (u32, Option<u64>);
+/// What comes with a release.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Wakes {
+    /// So many nodes are woken that wait on the lock's condition until they are notified.
+    pub notified: u32,
+    /// Which wait of the releasing node begins on the condition.
+    pub waits: Option<u64>,
+    /// That wait lasts until a node has written under the lock. The releasing node has not.
+    pub until_written: bool,
+}
 
 /// What the worker waits for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -170,6 +185,7 @@ impl SyncObjects {
             entering: None,
             managed: SortedMap::new(),
             conditions: Conditions::default(),
+            guards: Conditions::default(),
             swept: Releases::default(),
             sweep_at: SWEEP_FROM,
             most: MOST_MANAGED,
@@ -179,10 +195,12 @@ impl SyncObjects {
     /// All nodes have met at a barrier and seen `time`: forgets the releases before it, and locks
     /// that nobody holds or waits for.
     pub fn met(&mut self, time: &VectorTime) {
+        let guards = &self.guards;
         self.managed.retain(|key, managed| {
             managed.released.forget_up_to(time);
             managed.written.forget_up_to(time);
-            key.rw_lock().is_none() || *managed != Managed::default()
+            let is_new = *managed == Managed::default() && !waits_for_a_write(guards, *key);
+            key.rw_lock().is_none() || !is_new
         });
         self.swept.forget_up_to(time);
     }
@@ -198,10 +216,11 @@ impl SyncObjects {
         self.check_managed(sync_object, from)?;
         let key = key(sync_object);
         if !self.managed.contains_key(&key) && self.managed.len() >= self.sweep_at {
-            let swept = &mut self.swept;
-            self.managed.retain(|_, managed| {
+            let (swept, guards) = (&mut self.swept, &self.guards);
+            self.managed.retain(|key, managed| {
                 let permits = u64::from(managed.made_with);
-                let stays = !managed.kept.is_idle() || managed.kept.permits != permits;
+                let is_idle = managed.kept.is_idle() && !waits_for_a_write(guards, *key);
+                let stays = !is_idle || managed.kept.permits != permits;
                 let released = managed.released.0.iter().filter(|_| !stays);
                 released.for_each(|(node, time)| swept.add(*node, time));
                 stays
@@ -387,22 +406,30 @@ impl SyncObjects {
         Ok(managed.pass())
     }
 
-    /// The manager hears that a node, which has seen `time`, gave something back, and says who
-    /// may pass.
+    /// The manager hears that a node, which has seen `time`, gave something back. Nodes may
+    /// [pass](SyncObjects::pass) then.
     pub fn released(
         &mut self,
         sync_object: SyncObject,
         from: NodeId,
         time: &VectorTime,
-        (wakes, waits): Wakes,
+        wakes: Wakes,
         site: CallSite,
-    ) -> Result<Vec<Pass>, ProtocolError> {
+    ) -> Result<(), ProtocolError> {
         self.check_release(sync_object, from, site)?;
+        let Wakes {
+            notified,
+            waits,
+            until_written,
+        } = wakes;
         let mut woken = Vec::new();
         match sync_object {
-            _ if wakes == 0 && waits.is_none() => {}
             SyncObject::Write(lock) => {
-                woken = self.conditions.wake(lock, wakes as usize);
+                woken = self.conditions.wake(lock, notified as usize);
+                // Two sections whose guards are false would wake each other for ever.
+                if !until_written {
+                    woken.extend(self.guards.wake(lock, usize::MAX));
+                }
                 if let Some(wait) = waits {
                     let request = Request {
                         sync_object,
@@ -410,11 +437,15 @@ impl SyncObjects {
                         wait,
                         time: time.clone(),
                     };
-                    self.conditions.wait(lock, request);
+                    match until_written {
+                        true => self.guards.wait(lock, request),
+                        false => self.conditions.wait(lock, request),
+                    }
                 }
             }
+            _ if wakes == Wakes::default() => {}
             SyncObject::Read(lock) if waits.is_none() => {
-                woken = self.conditions.wake(lock, wakes as usize);
+                woken = self.conditions.wake(lock, notified as usize);
             }
             _ => {
                 let what = "a wait on the condition of a lock that it does not hold to write";
@@ -430,7 +461,54 @@ impl SyncObjects {
             managed.written.add(from, time);
         }
         managed.released.add(from, time);
-        Ok(managed.pass())
+        Ok(())
+    }
+
+    /// The nodes that may pass by what they asked for.
+    pub fn pass(&mut self, sync_object: SyncObject) -> Vec<Pass> {
+        let managed = self.managed.get_mut(&key(sync_object));
+        managed.map_or_else(Vec::new, Managed::pass)
+    }
+
+    /// At the manager: whether no node holds a read-write lock.
+    pub fn is_free(&self, lock: RwLockId) -> bool {
+        let managed = self.managed.get(&SyncObject::Write(lock));
+        managed.is_none_or(|managed| managed.kept.is_free())
+    }
+
+    /// At the manager: whether a node that has seen `time` has seen all that was released with a
+    /// read-write lock. If `time` is not zero, there is a record of the lock then.
+    pub fn has_seen_releases(&mut self, lock: RwLockId, time: Option<&VectorTime>) -> bool {
+        let sync_object = SyncObject::Write(lock);
+        let Some(time) = time else {
+            let managed = self.managed.get(&sync_object);
+            let released = managed.map_or(&self.swept, |managed| &managed.released);
+            return released.0.iter().all(|(_, time)| time.is_zero());
+        };
+        // The record may be one more than the node manages.
+        let managed = self.managed(sync_object, self.me);
+        managed.is_ok_and(|managed| managed.released.unseen_at(time).is_empty())
+    }
+
+    /// At the manager: a section of a node that had seen `time` ran under a lock. If it wrote, the
+    /// nodes that wait until one has written want the lock.
+    pub fn section_ran(
+        &mut self,
+        lock: RwLockId,
+        (by, time): (NodeId, Option<&VectorTime>),
+        wrote: bool,
+    ) {
+        let woken = match wrote {
+            true => self.guards.wake(lock, usize::MAX),
+            false => Vec::new(),
+        };
+        if let Some(managed) = self.managed.get_mut(&SyncObject::Write(lock)) {
+            woken.into_iter().for_each(|it| managed.kept.wants(it));
+            if let Some(time) = time {
+                managed.released.add(by, time);
+                managed.written.add(by, time);
+            }
+        }
     }
 
     /// At the manager: whether a node may give this back.
@@ -557,8 +635,9 @@ mod tests {
                 ask(&mut sync_objects, kind(number), NodeId(1), zero).unwrap();
                 if number > 0 {
                     sync_objects
-                        .released(kind(number), NodeId(1), &release, (0, None), site)
+                        .released(kind(number), NodeId(1), &release, Wakes::default(), site)
                         .unwrap();
+                    assert_eq!(sync_objects.pass(kind(number)), []);
                 }
             }
             let kept = sync_objects.managed.len();

@@ -240,6 +240,7 @@ fn a_release_that_the_next_request_overtakes_is_waited_for() {
 fn wait_on(lock: u64) -> Event {
     Event::WaitOnRwLock {
         lock: RwLockId(lock),
+        until_written: false,
         site: site(5),
     }
 }
@@ -322,6 +323,7 @@ fn who_does_not_hold_a_lock_neither_waits_nor_notifies() {
         site: site(9),
         wakes: 1,
         waits,
+        until_written: false,
     };
     for message in [
         release(read(0), Some(1)),

@@ -154,10 +154,12 @@ impl Here {
     /// What can be seen: the counter, the order here, and how much was sent.
     fn seen(&self) -> (Vec<u8>, u64, u64, usize, u64, u64) {
         let counters = self.node.counters();
-        step(&self.node, |state, _| {
+        step(&self.node, |state, step| {
             let mut host = Hosting {
                 copies: &mut state.here.copies,
-                protocol: &state.protocol,
+                protocol: &mut state.protocol,
+                heap: step.heap,
+                sections: &mut state.here.sections,
             };
             let state_of = match host.save(COUNTER) {
                 Ok((_, bytes)) => bytes.to_vec(),

@@ -35,6 +35,8 @@ pub(super) struct Retention<R: Kind> {
     fetched: RegionsByNode<R, u8>,
     /// At home: changes of which not all have said that they know.
     acks: InvalidationAcks,
+    /// At home: the regions of those changes, each with the number of its change.
+    telling: Vec<(u32, R)>,
     /// Copies here of regions at home elsewhere that stay over acquires.
     kept: RegionMap<R, bool>,
     /// What became outdated while a reply was on its way that may say to keep it.
@@ -46,6 +48,7 @@ impl<R: Kind> Default for Retention<R> {
         Retention {
             fetched: RegionsByNode::default(),
             acks: InvalidationAcks::default(),
+            telling: Vec::new(),
             kept: RegionMap::default(),
             outdated: Vec::new(),
         }
@@ -85,9 +88,11 @@ impl<R: Kind> Retention<R> {
                 }
             });
         }
+        let telling = &mut self.telling;
         self.acks.invalidate(told, then, |to, number, of_one| {
             let mut regions = Vec::with_capacity(of_one.len());
             let all = of_one.iter().map(|(_, region)| *region);
+            telling.extend(all.clone().map(|region| (number, region)));
             all.for_each(|region| push_region(&mut regions, region));
             let message = R::message(RegionMessage::Outdated {
                 number,
@@ -99,7 +104,16 @@ impl<R: Kind> Retention<R> {
 
     /// At home: a node knows of a change. What follows if all do.
     pub fn knows(&mut self, from: NodeId, number: u32) -> Result<Option<Then>, ProtocolError> {
-        self.acks.acknowledged(from, number)
+        let then = self.acks.acknowledged(from, number)?;
+        if then.is_some() {
+            self.telling.retain(|(of, _)| *of != number);
+        }
+        Ok(then)
+    }
+
+    /// At home: whether a node has yet to say that it knows of a change of the region.
+    pub fn is_telling(&self, region: R) -> bool {
+        self.telling.iter().any(|(_, other)| other.meets(region))
     }
 
     /// Whether the home's own flush waits for others to know.

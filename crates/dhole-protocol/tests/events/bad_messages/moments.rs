@@ -66,7 +66,15 @@ fn notified() -> Vec<Moment> {
     let (lock, all, site) = (RwLockId(0), true, site(8));
     let write = SyncObject::Write(lock);
     of.run(2, enter(write));
-    of.run(2, Event::WaitOnRwLock { lock, site });
+    let until_written = false;
+    of.run(
+        2,
+        Event::WaitOnRwLock {
+            lock,
+            until_written,
+            site,
+        },
+    );
     of.run(1, enter(write));
     of.run(1, Event::NotifyRwLock { lock, all, site });
     of.run(1, leave(write));

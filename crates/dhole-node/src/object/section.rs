@@ -1,0 +1,511 @@
+//! Sections: critical sections as functions that travel to the home of the lock's object (Jackal,
+//! section 6).
+//!
+//! A section reads and writes *copies*. They are written to the objects when it is over. So a
+//! section that fails, waits, or goes elsewhere has changed nothing.
+
+use std::any::{Any, type_name};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use dhole_heap::{HeapMut, Ref, Share, pack};
+use dhole_model::{CallSite, NodeId, Oid};
+use dhole_protocol::Protocol;
+use dhole_registry::{Ship, Shipped, Stateless, put_carrying};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::failure::{Failed, why};
+use crate::worker::Worker;
+
+/// Accesses that a section may make at a home.
+const MOST_ACCESSES: u32 = 4096;
+/// Objects that it may write there.
+const MOST_WRITTEN: usize = 256;
+/// Bytes that it may write there.
+const MOST_WRITTEN_BYTES: usize = 64 << 10;
+
+/// What a section may touch: the objects of the shared space, while no other node is under the same
+/// lock. See [`ObjectLock::run`](crate::ObjectLock::run).
+///
+/// A section reads and writes copies, which are written to the objects when it is over. It
+/// acquires, allocates and sends nothing. So it waits for its own condition alone
+/// ([`wait_until`](Section::wait_until)).
+pub struct Section<'s> {
+    source: Source<'s>,
+    copies: Vec<Copied>,
+    /// The place of each object's copy.
+    places: FxHashMap<Oid, usize>,
+    accesses: u32,
+    written: usize,
+    written_bytes: usize,
+    /// Why it goes no further, once it does not.
+    stopped: Option<Stopped>,
+    node: NodeId,
+}
+
+/// Where the objects come from.
+enum Source<'s> {
+    /// The home's heap.
+    Home {
+        heap: &'s HeapMut<'s>,
+        protocol: &'s Protocol,
+    },
+    /// The worker of the section's caller, which holds the lock.
+    Caller(&'s mut dyn LendsWorker),
+}
+
+/// A worker, whatever its brand.
+pub(crate) trait LendsWorker {
+    fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>));
+}
+
+impl LendsWorker for Worker<'_> {
+    fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>)) {
+        f(self);
+    }
+}
+
+/// The copy of an object.
+struct Copied {
+    oid: Oid,
+    /// The object's bytes, packed.
+    packed: Vec<u8>,
+    value: Box<dyn AnyCopy>,
+    is_written: bool,
+}
+
+/// A copy of whatever type.
+trait AnyCopy: Any {
+    fn pack(&self, out: &mut Vec<u8>);
+
+    /// Writes the copy to its object.
+    fn write_to_object(&self, w: &mut Worker<'_>) -> Result<()>;
+}
+
+struct CopyOf<T> {
+    of: Ref<T>,
+    value: T,
+}
+
+impl<T: Share + Copy> AnyCopy for CopyOf<T> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        pack(&self.value, out);
+    }
+
+    fn write_to_object(&self, w: &mut Worker<'_>) -> Result<()> {
+        *self.of.try_get_mut(w)? = self.value;
+        Ok(())
+    }
+}
+
+/// Why a section has not come to its end.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// It waits until its condition is true.
+    Waits,
+    /// Its caller has to run it.
+    Elsewhere,
+    Failed(Error),
+    Panicked(Arc<str>),
+    /// What was sent is not what it takes.
+    Malformed(Arc<str>),
+}
+
+impl<'s> Section<'s> {
+    /// A section at the home of what it touches.
+    pub(super) fn at_home(
+        heap: &'s HeapMut<'_>,
+        protocol: &'s Protocol,
+        node: NodeId,
+    ) -> Section<'s> {
+        Section::of(Source::Home { heap, protocol }, node)
+    }
+
+    /// A section at its caller.
+    pub(crate) fn at_caller(worker: &'s mut dyn LendsWorker, node: NodeId) -> Section<'s> {
+        Section::of(Source::Caller(worker), node)
+    }
+
+    fn of(source: Source<'s>, node: NodeId) -> Section<'s> {
+        Section {
+            source,
+            copies: Vec::new(),
+            places: FxHashMap::default(),
+            accesses: 0,
+            written: 0,
+            written_bytes: 0,
+            stopped: None,
+            node,
+        }
+    }
+
+    /// The number of the node where the section runs: the home of the lock's object, or its caller.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// What `r` refers to, to read.
+    ///
+    /// # Errors
+    /// Why the object cannot be read: it was freed. Or the section goes no further here, and runs
+    /// again: return the error.
+    #[track_caller]
+    pub fn get<T: Share + Copy>(&mut self, r: Ref<T>) -> Result<&T> {
+        let place = self.place(r, CallSite::caller())?;
+        self.copies[place].value_of::<T>()
+    }
+
+    /// What `r` refers to, to write. The object is written when the section is over.
+    ///
+    /// # Errors
+    /// As [`get`](Section::get).
+    #[track_caller]
+    pub fn get_mut<T: Share + Copy>(&mut self, r: Ref<T>) -> Result<&mut T> {
+        let place = self.place(r, CallSite::caller())?;
+        let copied = &mut self.copies[place];
+        if !std::mem::replace(&mut copied.is_written, true) {
+            self.written += 1;
+            self.written_bytes += copied.packed.len();
+            let is_much = self.written > MOST_WRITTEN || self.written_bytes > MOST_WRITTEN_BYTES;
+            if is_much && matches!(self.source, Source::Home { .. }) {
+                return Err(self.stops(Stopped::Elsewhere));
+            }
+        }
+        let any: &mut dyn Any = &mut *self.copies[place].value;
+        let copy = any.downcast_mut::<CopyOf<T>>();
+        copy.map(|copy| &mut copy.value).ok_or_else(other_type)
+    }
+
+    /// A copy of what `r` refers to.
+    ///
+    /// # Errors
+    /// As [`get`](Section::get).
+    #[track_caller]
+    pub fn read<T: Share + Copy>(&mut self, r: Ref<T>) -> Result<T> {
+        self.get(r).copied()
+    }
+
+    /// Goes on if `condition` is true. Otherwise the section waits, has changed nothing, and runs
+    /// again from its beginning when another section, or a node that held the lock to write, may
+    /// have changed something.
+    ///
+    /// # Errors
+    /// If `condition` is false: return the error.
+    pub fn wait_until(&mut self, condition: bool) -> Result<()> {
+        match condition && self.stopped.is_none() {
+            true => Ok(()),
+            false => Err(self.stops(Stopped::Waits)),
+        }
+    }
+
+    /// The section goes no further; what its function is to return.
+    #[cold]
+    fn stops(&mut self, why: Stopped) -> Error {
+        self.stopped.get_or_insert(why);
+        Error::program("the section goes no further here, and runs again")
+    }
+
+    /// The place of an object's copy.
+    fn place<T: Share + Copy>(&mut self, r: Ref<T>, site: CallSite) -> Result<usize> {
+        self.accesses = self.accesses.saturating_add(1);
+        let is_much = self.accesses > MOST_ACCESSES && matches!(self.source, Source::Home { .. });
+        if is_much || self.stopped.is_some() {
+            return Err(self.stops(Stopped::Elsewhere));
+        }
+        let oid = r.oid();
+        if let Some(place) = self.places.get(&oid) {
+            return Ok(*place);
+        }
+        let copied = self.copy(r, site)?;
+        let place = self.copies.len();
+        self.copies.push(copied);
+        self.places.insert(oid, place);
+        Ok(place)
+    }
+
+    fn copy<T: Share + Copy>(&mut self, r: Ref<T>, site: CallSite) -> Result<Copied> {
+        let oid = r.oid();
+        let mut packed = Vec::new();
+        let value = match &mut self.source {
+            Source::Home { heap, protocol } => {
+                protocol
+                    .check_not_freed(oid)
+                    .map_err(|freed| Error::program(format!("a section at {site}: {freed}")))?;
+                let is_here = protocol.is_for_sections(oid);
+                let gathered = is_here && heap.gather(oid, &mut packed).is_ok();
+                let unpacked = gathered.then(|| heap.unpack::<T>(&packed).ok()).flatten();
+                match unpacked {
+                    Some(value) => value,
+                    None => return Err(self.stops(Stopped::Elsewhere)),
+                }
+            }
+            Source::Caller(worker) => {
+                let mut read = None;
+                worker.lend(&mut |w| read = Some(r.try_get(w).copied()));
+                let value = read.expect("the worker is lent once")?;
+                pack(&value, &mut packed);
+                value
+            }
+        };
+        Ok(Copied {
+            oid,
+            packed,
+            value: Box::new(CopyOf { of: r, value }),
+            is_written: false,
+        })
+    }
+
+    /// Runs a function, unless what it ran into before says that it cannot come to its end.
+    pub(crate) fn run<A, R>(
+        &mut self,
+        function: impl FnOnce(&mut Section<'_>, A) -> Result<R>,
+        arguments: A,
+    ) -> std::result::Result<R, Stopped> {
+        let ran = catch_unwind(AssertUnwindSafe(|| function(self, arguments)));
+        let ran = match ran {
+            Ok(ran) => ran.map_err(Stopped::Failed),
+            Err(payload) => Err(match why(payload) {
+                Failed::Panicked(words) => Stopped::Panicked(words),
+                Failed::Error(error) => Stopped::Failed(*error),
+            }),
+        };
+        match self.stopped.take() {
+            Some(stopped) => Err(stopped),
+            None => ran,
+        }
+    }
+
+    /// The arguments that were sent.
+    fn unpack<A: Share + Copy>(&self, bytes: &[u8]) -> std::result::Result<A, Stopped> {
+        let Source::Home { heap, .. } = &self.source else {
+            return Err(Stopped::Malformed("arguments that nobody sent".into()));
+        };
+        let unpacked = heap.unpack(bytes);
+        unpacked.map_err(|cause| Stopped::Malformed(format!("the arguments: {cause}").into()))
+    }
+
+    /// The objects that the section has changed, with their bytes.
+    pub(super) fn changes(self) -> Vec<(Oid, Vec<u8>)> {
+        let written = self.copies.into_iter().filter(|copied| copied.is_written);
+        let packed = written.map(|copied| {
+            let mut packed = Vec::with_capacity(copied.packed.len());
+            copied.value.pack(&mut packed);
+            (packed != copied.packed).then_some((copied.oid, packed))
+        });
+        packed.flatten().collect()
+    }
+
+    /// Writes what the section has changed to the objects, by its caller's worker.
+    pub(crate) fn write_to_objects(&mut self) -> Result<()> {
+        let Source::Caller(worker) = &mut self.source else {
+            return Ok(());
+        };
+        let mut packed = Vec::new();
+        for copied in self.copies.iter().filter(|copied| copied.is_written) {
+            packed.clear();
+            copied.value.pack(&mut packed);
+            if packed == copied.packed {
+                continue;
+            }
+            let mut written = Ok(());
+            worker.lend(&mut |w| written = copied.value.write_to_object(w));
+            written?;
+        }
+        Ok(())
+    }
+}
+
+impl Copied {
+    fn value_of<T: 'static>(&self) -> Result<&T> {
+        let any: &dyn Any = &*self.value;
+        let copy = any.downcast_ref::<CopyOf<T>>();
+        copy.map(|copy| &copy.value).ok_or_else(other_type)
+    }
+}
+
+#[cold]
+fn other_type() -> Error {
+    Error::program("a section names one object with two types")
+}
+
+impl fmt::Debug for Section<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Section")
+            .field("node", &self.node)
+            .field("objects", &self.copies.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A function that takes a [`Section`] and an argument, and that each process of the program knows
+/// by its name. Made by [`section!`](macro@crate::section).
+pub struct SectionOp<A, R> {
+    pub(crate) place: Option<u32>,
+    pub(crate) name: &'static str,
+    pub(crate) function: Function<A, R>,
+}
+
+type Function<A, R> = for<'a, 's> fn(&'a mut Section<'s>, A) -> Result<R>;
+
+impl<A, R> Clone for SectionOp<A, R> {
+    fn clone(&self) -> SectionOp<A, R> {
+        *self
+    }
+}
+
+impl<A, R> Copy for SectionOp<A, R> {}
+
+impl<A, R> fmt::Debug for SectionOp<A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "section!({})", self.name)
+    }
+}
+
+/// What the table says of a section.
+pub(super) struct Runs {
+    run: RunsBytes,
+}
+
+/// Runs a section of packed arguments, and appends its packed result.
+type RunsBytes =
+    fn(Shipped, &mut Section<'_>, &[u8], &mut Vec<u8>) -> std::result::Result<(), Stopped>;
+
+impl Runs {
+    /// Runs the section of this place in the table.
+    pub(super) fn run(
+        what: u64,
+        section: &mut Section<'_>,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> std::result::Result<(), Stopped> {
+        let malformed = |words: String| Stopped::Malformed(words.into());
+        let place = u32::try_from(what).unwrap_or(u32::MAX);
+        let shipped = Shipped::at(place).map_err(|none| malformed(none.to_string()))?;
+        let runs = shipped.is::<Runs>();
+        let runs = runs.ok_or_else(|| malformed(format!("{shipped:?} is not a section")))?;
+        (runs.run)(shipped, section, arguments, result)
+    }
+}
+
+/// A section of this type, from `A` to `R`.
+struct Of<F, A, R>(F, std::marker::PhantomData<fn(A) -> R>);
+
+impl<F, A, R> Ship for Of<F, A, R>
+where
+    F: for<'a, 's> Fn(&'a mut Section<'s>, A) -> Result<R> + Copy + Send + Sync + 'static,
+    A: Share + Copy,
+    R: Share + Copy,
+{
+    type Is = Runs;
+    const IS: &'static Runs = &Runs {
+        run: |shipped, section, arguments, result| {
+            let function = shipped.function::<F>();
+            let carried = || Stopped::Malformed("it carries no function".into());
+            let function = function.ok_or_else(carried)?;
+            let arguments = section.unpack::<A>(arguments)?;
+            let value = section.run(function, arguments)?;
+            pack(&value, result);
+            Ok(())
+        },
+    };
+}
+
+impl<A: Share + Copy, R: Share + Copy> SectionOp<A, R> {
+    /// What [`section!`](macro@crate::section) makes of a function that captures nothing.
+    #[doc(hidden)]
+    #[inline]
+    pub fn of<F>(stateless: Stateless<F>, function: Function<A, R>) -> SectionOp<A, R>
+    where
+        F: for<'a, 's> Fn(&'a mut Section<'s>, A) -> Result<R> + Copy + Send + Sync + 'static,
+    {
+        put_carrying::<Of<F, A, R>, F>(stateless);
+        SectionOp {
+            place: Shipped::of::<Of<F, A, R>>().map(Shipped::place),
+            name: type_name::<F>(),
+            function,
+        }
+    }
+}
+
+/// Says what [`section!`](macro@crate::section) takes, so that the compiler knows the signature of
+/// a closure.
+#[doc(hidden)]
+#[inline(always)]
+pub fn section_function<F, A, R>(function: F) -> F
+where
+    F: for<'a, 's> Fn(&'a mut Section<'s>, A) -> Result<R> + Copy + Send + Sync + 'static,
+{
+    function
+}
+
+/// A function, or a closure that captures nothing, as a section: for
+/// [`ObjectLock::run`](crate::ObjectLock::run). It takes a [`Section`](crate::Section) and one
+/// argument, and returns a [`Result`](crate::Result). Argument and result are [`Share`] and `Copy`:
+/// numbers, references, and tuples and structs of these.
+///
+/// [`Share`]: trait@dhole_heap::Share
+///
+/// ```
+/// # use dhole_node::{Result, Section, section};
+/// # use dhole_heap::Ref;
+/// fn add(s: &mut Section<'_>, (x, by): (Ref<i64>, i64)) -> Result<i64> {
+///     let x = s.get_mut(x)?;
+///     *x += by;
+///     Ok(*x)
+/// }
+/// let adds = section!(add);
+/// let reads = section!(|s, x: Ref<i64>| s.read(x));
+/// ```
+///
+/// The variables that a closure would capture do not exist where the section runs, so that is an
+/// error:
+///
+/// ```compile_fail,E0308
+/// # use dhole_node::section;
+/// # use dhole_heap::Ref;
+/// let by = 3;
+/// let adds = section!(move |s, x: Ref<i64>| { *s.get_mut(x)? += by; Ok(()) });
+/// ```
+///
+/// A section has no worker, so it acquires no other lock and allocates nothing:
+///
+/// ```compile_fail,E0308
+/// # use dhole_node::{Result, Worker, section};
+/// fn reads(w: &mut Worker<'_>, n: u64) -> Result<u64> { Ok(n) }
+/// let section = section!(reads);
+/// ```
+///
+/// An argument that is not [`Share`] does not travel:
+///
+/// ```compile_fail,E0277
+/// # use dhole_node::section;
+/// let section = section!(|_s, all: Vec<u64>| Ok(all.len() as u64));
+/// ```
+///
+/// Nothing that a section borrowed leaves it:
+///
+/// ```compile_fail
+/// # use dhole_node::{Result, Section, section};
+/// # use dhole_heap::Ref;
+/// fn lends<'a>(s: &'a mut Section<'_>, x: Ref<i64>) -> Result<&'a i64> { s.get(x) }
+/// let section = section!(lends);
+/// ```
+#[macro_export]
+macro_rules! section {
+    ($function:expr) => {
+        match $crate::__private::section_function($function) {
+            function => {
+                let coerced: for<'a, 's> fn(&'a mut $crate::Section<'s>, _) -> $crate::Result<_> =
+                    function;
+                // SAFETY: `coerced` is `function`, coerced in the line above. Nothing of the
+                // program's is in this block.
+                $crate::SectionOp::of(
+                    unsafe { $crate::__private::Stateless::new(function, coerced) },
+                    coerced,
+                )
+            }
+        }
+    };
+}
