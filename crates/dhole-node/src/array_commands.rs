@@ -28,8 +28,8 @@ impl State {
                 }
                 self.send(to, Message::ElementsReply(message), payload, step.out);
                 if let Some(sent) = sent {
-                    let mut sent = sent.iter();
-                    sent.try_for_each(|sent| self.publish_elements(sent.region, step))?;
+                    let sent = sent.iter();
+                    sent.for_each(|sent| self.publish_later(sent.region, step.heap));
                 }
             }
             RegionCommand::Install(sent) => self.install_elements(sent, step)?,
@@ -63,7 +63,7 @@ impl State {
             RegionCommand::MakeClean(elements) => {
                 let made = step.heap.make_elements_clean(elements);
                 made.map_err(|refused| not_stored(elements.array, &refused))?;
-                self.publish_elements(elements, step)?;
+                self.publish_later(elements, step.heap);
             }
             RegionCommand::Free(ids) => {
                 let made = step.heap.free_array(ids);
@@ -102,7 +102,8 @@ impl State {
                 installed.map_err(|refused| not_stored(elements.array, &refused))?;
             }
         }
-        self.hear_unpublished(step)
+        self.hear_unpublished(step.heap);
+        Ok(())
     }
 
     /// Combines elements, which may be written here, with updates.
@@ -114,7 +115,8 @@ impl State {
     ) -> Result<(), ProtocolError> {
         let combined = step.heap.combine_elements(array, combining, updates);
         combined.map_err(|refused| not_stored(array, &refused))?;
-        self.hear_unpublished(step)
+        self.hear_unpublished(step.heap);
+        Ok(())
     }
 
     /// Makes the next elements in the payload valid here.

@@ -518,7 +518,7 @@ impl State {
             }
         }
         self.commands = commands;
-        done
+        done.and_then(|()| self.publish_clean(step))
     }
 
     /// Whether something must be [flushed](Event::Flush) before the worker synchronises.

@@ -45,6 +45,8 @@ pub(crate) struct SeenElements {
     copied: Vec<u8>,
     /// Blocks that were asked for while the worker computed, and could write a part of them.
     asked: Vec<Elements>,
+    /// Elements whose blocks are published once all that a step says is done.
+    later: Vec<Elements>,
 }
 
 impl Link<'_> {
@@ -265,8 +267,8 @@ impl State {
         self.counting.all.one_sided_bytes += bytes as u64;
         self.protocol
             .read_elements_there(wanted, newest, &mut self.commands);
+        self.hear_unpublished(step.heap);
         self.carry_out_all(Ok(()), step)?;
-        self.hear_unpublished(step)?;
         Ok(Some(bytes))
     }
 
@@ -290,7 +292,8 @@ impl State {
         stored: Option<Elements>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        stored.map_or(Ok(()), |elements| self.publish_elements(elements, step))
+        self.seen_elements.later.extend(stored);
+        self.publish_clean(step)
     }
 
     /// Lets neighbours read the blocks that these elements lie in, as far as none of their elements
@@ -346,6 +349,7 @@ impl State {
             for command in commands {
                 self.carry_out(command, step)?;
             }
+            self.publish_later(block, step.heap);
             return Ok(());
         }
         let is_own = parts.iter().any(|part| part.is_own);
@@ -364,19 +368,34 @@ impl State {
             return Ok(());
         }
         let mut asked = std::mem::take(&mut self.seen_elements.asked);
-        let mut all = asked.drain(..);
-        all.try_for_each(|block| self.publish_elements(block, step))
+        self.seen_elements.later.append(&mut asked);
+        self.publish_clean(step)
     }
 
     /// Bytes of elements have changed or may change: the protocol hears which blocks others had
-    /// read, and those that may not be written are published again.
+    /// read, and those that may not be written are published again later.
     #[inline]
-    pub(crate) fn hear_unpublished(
-        &mut self,
-        step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
-        let mut blocks = self.hear_read(step.heap).into_iter();
-        blocks.try_for_each(|blocks| self.publish_elements(blocks, step))
+    pub(crate) fn hear_unpublished(&mut self, heap: &mut HeapMut<'_>) {
+        let blocks = self.hear_read(heap);
+        self.seen_elements.later.extend(blocks);
+    }
+
+    /// These elements may be clean. Their blocks are published once all that the step says is done:
+    /// until then the protocol knows of more than the heap.
+    #[inline]
+    pub(crate) fn publish_later(&mut self, elements: Elements, heap: &HeapMut<'_>) {
+        if heap.publishes_blocks() {
+            self.seen_elements.later.push(elements);
+        }
+    }
+
+    /// All that the step said is done.
+    #[inline]
+    pub(crate) fn publish_clean(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        while let Some(elements) = self.seen_elements.later.pop() {
+            self.publish_elements(elements, step)?;
+        }
+        Ok(())
     }
 
     /// The protocol hears which of the blocks that were made unpublished others had read. All of
