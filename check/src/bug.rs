@@ -201,6 +201,22 @@ pub enum Bug {
     SkipGateMark,
     /// A reader behind a gate does not look at the gate again.
     SkipGateLook,
+    /// A section runs at a home whose worker computes, and may use what it changes.
+    RunBesideReader,
+    /// A section runs while a node holds the lock.
+    RunWhileHeld,
+    /// A section changes an object before the nodes that keep copies know.
+    TellKeepersLater,
+    /// The caller of a section, which keeps a copy of what it changes, is not told.
+    SkipCaller,
+    /// A release does not try the sections that wait for the lock.
+    ForgetBlocked,
+    /// A section that wrote at the home does not wake one that waits at its caller.
+    SleepOverSection,
+    /// The reply to a section drops no cached copies.
+    KeepOverSection,
+    /// The caller's flush follows its section.
+    SectionBeforeFlush,
 }
 
 impl Bug {

@@ -12,13 +12,16 @@ use std::sync::{Arc, OnceLock};
 
 use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
-    Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Outcome, Refusal,
-    Saved, Strategy, Tried,
+    Bytes, Call, CallId, CallRef, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered,
+    Outcome, Refusal, Saved, Strategy, Tried,
 };
-use dhole_protocol::{Event, Message, Operation, Protocol, WaitingFor, WriteNotices};
+use dhole_protocol::{
+    Event, Message, Operation, ProtocolError, RwLockId, WaitingFor, WriteNotices,
+};
 
 use crate::Bug;
 use crate::model::node::{Around, Failed};
+use crate::model::sections::AtHome;
 use crate::model::{
     Clock, Fault, History, MOST_NODES, Network, Node, Op, Phase, Presence, Program, Wait,
 };
@@ -247,8 +250,8 @@ struct Ran {
 /// The copies while the machine works with them.
 struct Hosting<'a> {
     copies: &'a mut Counters,
-    protocol: &'a Protocol,
     ran: Vec<Ran>,
+    at_home: AtHome<'a>,
 }
 
 impl Host for Hosting<'_> {
@@ -263,25 +266,23 @@ impl Host for Hosting<'_> {
     fn spoil(&mut self, _: ObjectId, _: Refusal) {}
 
     fn apply(&mut self, call: &Call) -> Tried {
-        let Some([value, index]) = self.copies.get_mut(&call.object) else {
-            return Tried::Done(Err(Refusal::Unknown));
-        };
-        let Some(told) = Do::of(call.operation, call.arguments[0]).apply(value) else {
-            return Tried::Blocked;
-        };
-        self.ran.push(Ran {
-            object: call.object,
-            call: (call.id.node.0, call.id.number),
-            writes: call.writes,
-            index: *index,
-            told,
-            user: call.arguments.get(1).map(|user| next_user(*user, told)),
-        });
-        *index += u8::from(call.writes);
-        Tried::Done(Ok(match call.arguments.get(1) {
-            None => Bytes::from([told]),
-            Some(user) => Bytes::from([told, next_user(*user, told)]),
-        }))
+        let (tried, ran) = apply(self.copies, call);
+        self.ran.extend(ran);
+        tried
+    }
+
+    fn apply_section(
+        &mut self,
+        call: CallRef<'_>,
+        time: Option<&VectorTime>,
+        _: &mut Vec<u8>,
+    ) -> Result<bool, Refusal> {
+        self.at_home.section(call, time)
+    }
+
+    fn sections_wait(&mut self, lock: ObjectId, wait: bool) {
+        let protocol = &mut self.at_home.protocol;
+        protocol.section_waits(RwLockId(lock.0), wait);
     }
 
     fn save(&mut self, object: ObjectId) -> Saved {
@@ -302,12 +303,36 @@ impl Host for Hosting<'_> {
     }
 
     fn time(&self) -> Option<VectorTime> {
-        self.protocol.seen().cloned()
+        self.at_home.protocol.seen().cloned()
     }
 
     fn news_since(&self, seen: &VectorTime) -> Option<Arc<WriteNotices>> {
-        self.protocol.news_for(seen)
+        self.at_home.protocol.news_for(seen)
     }
+}
+
+/// Tries an operation on the copy here.
+fn apply(copies: &mut Counters, call: &Call) -> (Tried, Option<Ran>) {
+    let Some([value, index]) = copies.get_mut(&call.object) else {
+        return (Tried::Done(Err(Refusal::Unknown)), None);
+    };
+    let Some(told) = Do::of(call.operation, call.arguments[0]).apply(value) else {
+        return (Tried::Blocked, None);
+    };
+    let ran = Ran {
+        object: call.object,
+        call: (call.id.node.0, call.id.number),
+        writes: call.writes,
+        index: *index,
+        told,
+        user: call.arguments.get(1).map(|user| next_user(*user, told)),
+    };
+    *index += u8::from(call.writes);
+    let result = match call.arguments.get(1) {
+        None => Bytes::from([told]),
+        Some(user) => Bytes::from([told, next_user(*user, told)]),
+    };
+    (Tried::Done(Ok(result)), Some(ran))
 }
 
 /// What an operation that told this makes of a user half.
@@ -412,15 +437,71 @@ impl Node {
         event: ObjectsEvent,
         around: &mut Around<'_>,
     ) -> Result<(), Failed> {
+        self.steps_machine(around, |machine, host, out| machine.step(event, host, out))
+    }
+
+    /// Tries the sections that wait for a lock; then nodes may pass.
+    pub(crate) fn try_sections(
+        &mut self,
+        lock: RwLockId,
+        around: &mut Around<'_>,
+    ) -> Result<(), Failed> {
+        if around.bug != Some(Bug::ForgetBlocked) {
+            self.steps_machine(around, |machine, host, out| {
+                machine.retry_sections(ObjectId(lock.0), host, out);
+                Ok(())
+            })?;
+        }
+        self.step(Event::SectionsTried(lock), &[], around)
+    }
+
+    /// A number for a call that no other has.
+    pub(crate) fn new_call_id(&mut self, around: &mut Around<'_>) -> CallId {
+        let id = self.calls.machine.change().new_call();
+        around.history.calls(self.me, id.number, None);
+        self.calls.awaited = Some(id.number);
+        id
+    }
+
+    fn steps_machine(
+        &mut self,
+        around: &mut Around<'_>,
+        act: impl FnOnce(
+            &mut Machine,
+            &mut Hosting<'_>,
+            &mut Vec<ObjectsCommand>,
+        ) -> Result<(), ProtocolError>,
+    ) -> Result<(), Failed> {
+        let presence = self.presence();
         let mut host = Hosting {
             copies: &mut self.calls.copies,
-            protocol: &self.protocol,
             ran: Vec::new(),
+            at_home: AtHome {
+                heap: &mut self.heap,
+                protocol: &mut self.protocol,
+                presence,
+                program: around.program,
+                history: &mut *around.history,
+                bug: around.bug,
+                commands: Vec::new(),
+                fault: None,
+            },
         };
         let mut out = Vec::new();
-        let stepped = self.calls.machine.change().step(event, &mut host, &mut out);
+        let stepped = act(self.calls.machine.change(), &mut host, &mut out);
         stepped.map_err(|refused| (Fault::Refused, refused.to_string()))?;
         let (me, ran) = (NodeId::at(self.me), host.ran);
+        let AtHome {
+            commands, fault, ..
+        } = host.at_home;
+        if let Some(fault) = fault {
+            return Err((fault, format!("a section at {me}")));
+        }
+        for command in commands {
+            let told = command.clone();
+            let carried_out = self.carry_out(command, &mut std::iter::empty(), around);
+            carried_out.map_err(|fault| (fault, format!("{told:?} on {me}")))?;
+        }
         if around.bug == Some(Bug::TakeAnothersUserHalf) {
             self.takes_anothers(&ran);
         }
@@ -568,6 +649,7 @@ impl Node {
                 let started = true;
                 self.step_objects(ObjectsEvent::Begin(Call { started, ..made }), around)
             }
+            Op::Section(lock, section) => self.call_section(lock, section, around),
             Op::AwaitStarted => {
                 let Some((number, over)) = self.calls.started.pop_front() else {
                     return Ok(());
@@ -627,13 +709,8 @@ impl Node {
         if !self.calls.machine.is_local(call.object, call.writes) {
             return Ok(false);
         }
-        let mut host = Hosting {
-            copies: &mut self.calls.copies,
-            protocol: &self.protocol,
-            ran: Vec::new(),
-        };
-        let tried = host.apply(call);
-        executed(self.me, host.ran, around)?;
+        let (tried, ran) = apply(&mut self.calls.copies, call);
+        executed(self.me, ran.into_iter().collect(), around)?;
         let done = matches!(tried, Tried::Done(_));
         if let Tried::Done(outcome) = tried {
             self.comes_back(call.id.number, outcome, around)?;
@@ -667,7 +744,8 @@ impl Node {
 
     /// The worker's call returns; before, it learns what operations told.
     pub(crate) fn learn(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
-        if !self.calls.learnt && self.calls.machine.is_acquire_due() {
+        let keeps = around.bug == Some(Bug::KeepOverSection);
+        if !self.calls.learnt && self.calls.machine.is_acquire_due() && !keeps {
             let machine = self.calls.machine.change();
             machine.take_acquire_due();
             self.calls.learnt = true;

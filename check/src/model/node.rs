@@ -470,7 +470,7 @@ impl Node {
             | Command::RacesFound(_)
             | Command::Collected { .. } => {}
             Command::TrySections(lock) => {
-                let tried = self.step(Event::SectionsTried(lock), &[], around);
+                let tried = self.try_sections(lock, around);
                 tried.map_err(|(fault, _)| fault)?;
             }
             Command::Gone(freed) => self.told_freed(freed, around)?,

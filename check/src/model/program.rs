@@ -6,6 +6,7 @@ use dhole_protocol::{
     CollectiveKind, Follow, FollowedReferences, LockId, LogLimits, MOST_ALONG, Raced, Races, Reach,
 };
 
+use crate::model::sections::Section;
 use crate::objects::Op as Do;
 
 /// The most nodes of a model; clocks have a fixed size.
@@ -49,6 +50,11 @@ pub enum Op {
     /// Releases a read-write lock that is held to write, waits on its condition, and acquires it
     /// again.
     Await(u8),
+    /// Releases a read-write lock that is held to write, waits until a node has written under it,
+    /// and acquires it again: a section at its caller whose guard is false.
+    AwaitWritten(u8),
+    /// Runs a section under the lock of an object, at the lock's home.
+    Section(u8, Section),
     /// Wakes the node that has waited longest on the condition of a read-write lock, once the lock
     /// is released.
     WakeOne(u8),
@@ -103,6 +109,7 @@ impl Op {
                 | Op::Drop(..)
                 | Op::AwaitStarted
                 | Op::Move(..)
+                | Op::Section(..)
         )
     }
 
@@ -116,6 +123,8 @@ impl Op {
                 | Op::Release(_)
                 | Op::Readmit(_)
                 | Op::Await(_)
+                | Op::AwaitWritten(_)
+                | Op::Section(..)
                 | Op::Give(_)
                 | Op::WaitOn(_)
                 | Op::Barrier

@@ -15,7 +15,7 @@ pub(crate) fn lock_of(object: u8, home: u8) -> u8 {
     OF_OBJECTS + 4 * object + home
 }
 
-fn rw_lock(lock: u8) -> RwLockId {
+pub(crate) fn rw_lock(lock: u8) -> RwLockId {
     match lock.checked_sub(OF_OBJECTS) {
         None => RwLockId(lock.into()),
         Some(of) => RwLockId::of_object(Oid((of / 4).into()), NodeId((of % 4).into())),
@@ -49,10 +49,10 @@ pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
         Op::Readmit(lock) => (None, leave(write(lock))),
         Op::Take(semaphore) => (Some(Wait::Permit(semaphore)), enter(permit(semaphore))),
         Op::Give(semaphore) => (None, leave(permit(semaphore))),
-        Op::Await(lock) => {
+        Op::Await(lock) | Op::AwaitWritten(lock) => {
             let event = Event::WaitOnRwLock {
                 lock: rw_lock(lock),
-                until_written: false,
+                until_written: op == Op::AwaitWritten(lock),
                 site,
             };
             (Some(Wait::Readmission(lock)), event)
@@ -87,6 +87,8 @@ pub struct Turnstiles {
     /// The nodes that wait on the condition of each lock, the longest first. A program has locks
     /// with conditions of one kind.
     waiting: Vec<Vec<u8>>,
+    /// The nodes that wait until one has written under each lock.
+    until_written: Vec<Vec<u8>>,
     /// The nodes that were woken and want the lock, a bit for each.
     pub woken: u8,
 }
@@ -107,6 +109,8 @@ impl Turnstiles {
             Op::WaitOn(lock) | Op::Await(lock) => {
                 entry(&mut self.waiting, lock).push(node as u8);
             }
+            Op::Readmit(lock) => self.wrote(lock),
+            Op::AwaitWritten(lock) => entry(&mut self.until_written, lock).push(node as u8),
             Op::NotifyOne(lock) | Op::NotifyAll(lock) | Op::WakeOne(lock) | Op::WakeAll(lock) => {
                 let waiting = entry(&mut self.waiting, lock);
                 let most = match op {
@@ -118,6 +122,13 @@ impl Turnstiles {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A node may have written under a lock.
+    pub fn wrote(&mut self, lock: u8) {
+        for node in std::mem::take(entry(&mut self.until_written, lock)) {
+            self.woken |= 1 << node;
         }
     }
 
@@ -156,7 +167,7 @@ impl History {
                 lock.readers.retain(|reader| usize::from(*reader) != node);
                 lock.released.merge(&clock);
             }
-            Op::Readmit(lock) | Op::Await(lock) => {
+            Op::Readmit(lock) | Op::Await(lock) | Op::AwaitWritten(lock) => {
                 let lock = entry(&mut all.rw_locks, lock);
                 lock.writer = None;
                 lock.released.merge(&clock);

@@ -183,7 +183,9 @@ impl Node {
             }
         };
         let synchronises = event.as_ref().is_some_and(Event::synchronises);
-        if synchronises && self.protocol.has_unflushed() {
+        let skips = around.bug == Some(Bug::SectionBeforeFlush)
+            && matches!(self.next(around.program), Some(Op::Section(..)));
+        if synchronises && self.protocol.has_unflushed() && !skips {
             self.phase = Phase::Call(Exclusive, Some(Wait::Flush));
             return self.call(Some(Event::Flush), around);
         }

@@ -25,6 +25,7 @@ mod races;
 mod random;
 mod release;
 mod rounds;
+mod sections;
 mod seen;
 mod seen_blocks;
 mod turnstiles;

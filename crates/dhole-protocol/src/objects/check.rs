@@ -86,7 +86,8 @@ impl ObjectsMessage {
                 ..
             } if node.index() >= nodes => Err("a place that is not in the cluster"),
             ObjectsMessage::Create { by, object, .. } => {
-                match by.node == from && object.creator(nodes) == from {
+                let is_of_sender = by.node == from && object.creator(nodes) == from;
+                match is_of_sender && object.lock().is_none() {
                     true => Ok(()),
                     false => Err("an object made in another node's name"),
                 }
