@@ -170,7 +170,7 @@ pub fn what_is_overwritten_whole_is_not_fetched(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
     }
-    let outcome = succeed(on, 2, |w| {
+    let outcome = succeed(&ByMessage(on), 2, |w| {
         let array = w.once(|w| Ok(w.alloc_array_with(2000, |i| i as u64)))?;
         if w.node().index() == 1 {
             array.write_all(w, 500, &[7; 1000]);

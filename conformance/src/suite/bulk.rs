@@ -4,7 +4,7 @@ use dhole::{Array, ArrayError, Result, Share, Worker};
 use dhole_model::SplitMix64;
 
 use super::{fail, has_home, has_member, keeps_pages, succeed};
-use crate::Platform;
+use crate::{ByMessage, Platform};
 
 /// Elements of three blocks, and some.
 const LEN: usize = 1700;
@@ -105,7 +105,7 @@ pub fn a_gather_takes_two_messages_an_owner_and_a_scatter_none(on: &dyn Platform
         return;
     }
     let is_home = has_home(on);
-    succeed(on, 3, |w| {
+    succeed(&ByMessage(on), 3, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<u64>(9000)))?;
         let me = w.node().index();
         let mine: Vec<usize> = (me..9000).step_by(3 * 60).collect();

@@ -168,7 +168,7 @@ pub struct TypeCounters {
     pub freed: u64,
     /// Accesses that found no valid copy on the node and asked another one.
     pub misses: u64,
-    /// Objects read in the memory of their last writer.
+    /// Objects, and blocks of arrays, read in the memory of their last writer.
     pub one_sided_reads: u64,
     /// Copies that went from read-only to writable.
     pub write_faults: u64,
@@ -209,8 +209,8 @@ pub struct Counters {
     pub came_ahead: u64,
     /// Of those, the ones that were read or prefetched afterwards.
     pub ahead_read: u64,
-    /// Objects read in the memory of the node that wrote them last, without a message. They are no
-    /// part of `misses`.
+    /// Objects, and blocks of arrays, read in the memory of the node that wrote them last, without a
+    /// message. They are no part of `misses`.
     pub one_sided_reads: u64,
     /// Bytes of data that were read so.
     pub one_sided_bytes: u64,

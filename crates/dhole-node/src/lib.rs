@@ -100,6 +100,7 @@ mod read_ahead;
 mod rounds;
 mod run_handshake;
 mod section;
+mod seen_blocks;
 mod seen_elements;
 mod set_by;
 mod settings;

@@ -29,7 +29,7 @@ use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::part_waits::PartWaits;
 use crate::race::RaceReport;
-use crate::seen_elements::SeenElements;
+use crate::seen_blocks::SeenBlocks;
 use crate::settings::Settings;
 use crate::spawn::Scheduler;
 use crate::step::{Step, must, worker_is};
@@ -108,7 +108,7 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
     pub(crate) last_call: LastCall,
     pub(crate) written_alone: WrittenAlone,
-    pub(crate) seen_elements: SeenElements,
+    pub(crate) seen_blocks: SeenBlocks,
     /// As [`Node::asked`].
     pub(crate) asked: Arc<AtomicBool>,
 }
@@ -157,7 +157,7 @@ impl Node {
             scheduler: Scheduler::default(),
             last_call: LastCall::default(),
             written_alone: WrittenAlone::default(),
-            seen_elements: SeenElements::default(),
+            seen_blocks: SeenBlocks::default(),
             asked: Arc::clone(&asked),
         };
         Node {

@@ -38,17 +38,6 @@ struct ReadRun {
     newest: Version,
 }
 
-/// What a node keeps of one-sided reads of elements.
-#[derive(Default)]
-pub(crate) struct SeenElements {
-    /// What was copied of a neighbour's blocks last.
-    copied: Vec<u8>,
-    /// Blocks that were asked for while the worker computed, and could write a part of them.
-    asked: Vec<Elements>,
-    /// Elements whose blocks are published once all that a step says is done.
-    later: Vec<Elements>,
-}
-
 impl Link<'_> {
     /// Brings missed elements here from memory that is seen, if all of them are to be had there;
     /// whether they are here.
@@ -103,7 +92,7 @@ impl Link<'_> {
     ) -> Result<(), Box<Failure>> {
         let now = || self.machine.now(self.node.id);
         let mut left = SmallVec::<[Elements; 4]>::from_slice(parts);
-        let mut copied = std::mem::take(&mut call.split().1.seen_elements.copied);
+        let mut copied = std::mem::take(&mut call.split().1.seen_blocks.copied);
         for _ in 0..ATTEMPTS {
             let began_ns = self.one_sided.times().then(now);
             copied.clear();
@@ -138,7 +127,7 @@ impl Link<'_> {
                 break;
             }
         }
-        call.split().1.seen_elements.copied = copied;
+        call.split().1.seen_blocks.copied = copied;
         self.within_memory(call)
     }
 
@@ -292,7 +281,7 @@ impl State {
         stored: Option<Elements>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        self.seen_elements.later.extend(stored);
+        self.seen_blocks.later.extend(stored);
         self.publish_clean(step)
     }
 
@@ -338,7 +327,7 @@ impl State {
         if parts.iter().any(|part| part.is_exclusive) && parts.iter().any(is_read) {
             // All of it is clean from here on, or from the worker's next call on.
             if step.heap.presence() == Presence::Computing {
-                let asked = &mut self.seen_elements.asked;
+                let asked = &mut self.seen_blocks.asked;
                 if asked.len() < MOST_ASKED && !asked.contains(&block) {
                     asked.push(block);
                 }
@@ -364,11 +353,11 @@ impl State {
     /// The worker is in a call: blocks that were asked for while it computed are clean from here
     /// on.
     pub(crate) fn publish_asked(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        if self.seen_elements.asked.is_empty() || step.heap.presence() == Presence::Computing {
+        if self.seen_blocks.asked.is_empty() || step.heap.presence() == Presence::Computing {
             return Ok(());
         }
-        let mut asked = std::mem::take(&mut self.seen_elements.asked);
-        self.seen_elements.later.append(&mut asked);
+        let mut asked = std::mem::take(&mut self.seen_blocks.asked);
+        self.seen_blocks.later.append(&mut asked);
         self.publish_clean(step)
     }
 
@@ -377,7 +366,7 @@ impl State {
     #[inline]
     pub(crate) fn hear_unpublished(&mut self, heap: &mut HeapMut<'_>) {
         let blocks = self.hear_read(heap);
-        self.seen_elements.later.extend(blocks);
+        self.seen_blocks.later.extend(blocks);
     }
 
     /// These elements may be clean. Their blocks are published once all that the step says is done:
@@ -385,14 +374,14 @@ impl State {
     #[inline]
     pub(crate) fn publish_later(&mut self, elements: Elements, heap: &HeapMut<'_>) {
         if heap.publishes_blocks() {
-            self.seen_elements.later.push(elements);
+            self.seen_blocks.later.push(elements);
         }
     }
 
     /// All that the step said is done.
     #[inline]
     pub(crate) fn publish_clean(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        while let Some(elements) = self.seen_elements.later.pop() {
+        while let Some(elements) = self.seen_blocks.later.pop() {
             self.publish_elements(elements, step)?;
         }
         Ok(())

@@ -461,6 +461,29 @@ mod tests {
         unsafe { PageStore::new(NonNull::dangling(), pages * PAGE_BYTES) }
     }
 
+    /// Objects fill the file from its beginning and arrays from its end. Once it is full, objects go on
+    /// behind it, and arrays at the end of the store.
+    #[test]
+    fn objects_and_arrays_lie_in_the_file_until_it_is_full() {
+        const P: u64 = PAGE_BYTES;
+        let mut s = store(40).of_file(10 * P);
+        assert_eq!(s.reserve(2 * P, 8).unwrap().pages, 7 * P..10 * P);
+        assert_eq!(s.take(3 * P, 8), Some(0));
+        assert_eq!((s.bytes(), s.reserved()), (3 * P, 7 * P..10 * P));
+        // The four pages that are left are too few for an array, and hold objects.
+        assert_eq!(s.reserve(5 * P, 8).unwrap().pages, 34 * P..40 * P);
+        assert_eq!((s.bytes(), s.reserved()), (3 * P, 34 * P..40 * P));
+        assert_eq!(s.take(4 * P, 8), Some(3 * P));
+        assert_eq!(s.take(P, 8), Some(10 * P));
+        assert_eq!((s.bytes(), s.extent()), (8 * P, 11 * P));
+        // The pages of the first array are used again.
+        s.unreserve(7 * P..10 * P);
+        assert_eq!(s.reserve(2 * P, 8).unwrap().pages, 7 * P..10 * P);
+        assert_eq!(s.take(24 * P, 8), None);
+        assert_eq!(s.take(23 * P, 8), Some(11 * P));
+        assert!(s.reserve(1, 8).is_none());
+    }
+
     /// Of a huge page that lies astride of what is advised the rest would be small pages.
     #[test]
     fn huge_pages_are_advised_to_the_end_of_one_wherever_the_store_begins() {

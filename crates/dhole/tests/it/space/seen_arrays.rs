@@ -130,6 +130,43 @@ fn a_block_that_others_read_a_part_of_is_exclusive_in_none() {
     assert_eq!((reads, misses), (ROUNDS - 2, 1));
 }
 
+/// An owner combines elements, and its interval ends with that: some of a block are clean then that
+/// others have read, and some are exclusive.
+#[test]
+fn a_block_whose_owner_combines_a_part_is_clean_or_written() {
+    let run = Config::nodes(2).run(|w| {
+        let all = w.once(|w| Ok(w.alloc_array::<u64>(100)))?;
+        let me = w.node().index();
+        let mut sum = 0;
+        for round in 1..=4_u64 {
+            if me == 0 {
+                for i in [0, 10, 20] {
+                    all.slice_mut(w, i..i + 1)[0] += round;
+                }
+            }
+            w.barrier()?;
+            if me == 1 {
+                assert_eq!(all.slice(w, 0..1), [sum + round]);
+            }
+            w.barrier()?;
+            if me == 0 {
+                all.slice_mut(w, 20..21)[0] += round;
+            }
+            w.barrier()?;
+            if me == 1 {
+                all.add_all(w, &[10, 20], &[round, round])?;
+            }
+            w.barrier()?;
+            sum += round;
+            let found = [0, 10, 20].map(|i| all.slice(w, i..i + 1)[0]);
+            assert_eq!(found, [sum, 2 * sum, 3 * sum]);
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    assert!(run.unwrap().report.total().one_sided_reads > 0);
+}
+
 /// A reader is seen: what it has read is announced when it is written again.
 #[test]
 fn what_was_read_between_two_writes_is_announced() {
