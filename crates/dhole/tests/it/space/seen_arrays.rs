@@ -161,6 +161,20 @@ fn a_block_whose_owner_combines_a_part_is_clean_or_written() {
             let found = [0, 10, 20].map(|i| all.slice(w, i..i + 1)[0]);
             assert_eq!(found, [sum, 2 * sum, 3 * sum]);
             w.barrier()?;
+            // Each write of what others have read is announced.
+            for i in [0, 10, 20] {
+                if me == 0 {
+                    all.slice_mut(w, i..i + 1)[0] += 100;
+                }
+                w.barrier()?;
+                assert_eq!(all.slice(w, i..i + 1)[0] % 100, found[i / 10] % 100);
+                assert!(all.slice(w, i..i + 1)[0] >= 100);
+                w.barrier()?;
+                if me == 0 {
+                    all.slice_mut(w, i..i + 1)[0] -= 100;
+                }
+                w.barrier()?;
+            }
         }
         Ok(())
     });
