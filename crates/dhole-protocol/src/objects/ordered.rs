@@ -23,7 +23,7 @@ impl Objects {
             Ordered::Create { by, object, .. } => {
                 let freed = self.freed.by(*object, self.nodes).is_some();
                 let known = freed || place(*object) != Place::Unknown;
-                let made = known || self.is_predefined(*object);
+                let made = known || self.is_predefined(*object) || object.lock().is_some();
                 if object.creator(self.nodes) != from || made {
                     return Err("an object that is another's to make, or made already");
                 }

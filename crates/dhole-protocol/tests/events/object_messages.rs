@@ -71,6 +71,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::Failed(words()),
         Refusal::TooManyStarted(4),
         Refusal::TooManyProcesses(5),
+        Refusal::Elsewhere,
     ]
 }
 
