@@ -245,6 +245,40 @@ fn wait_on(lock: u64) -> Event {
     }
 }
 
+/// A section at its caller, whose guard is false.
+fn wait_until_written(lock: u64) -> Event {
+    Event::WaitOnRwLock {
+        lock: RwLockId(lock),
+        until_written: true,
+        site: site(5),
+    }
+}
+
+#[test]
+fn who_waits_until_something_is_written_is_woken_by_a_writer_and_not_by_another_such_wait() {
+    let mut pack = Pack::new(4);
+    for node in [1, 2] {
+        pack.run(node, enter(write(0)));
+        assert!(passed(&mut pack, node));
+        pack.run(node, wait_until_written(0));
+    }
+    assert!(!passed(&mut pack, 1), "node 2 has written nothing");
+    // A reader wakes nobody, and a notification is for other waits.
+    pack.run(3, enter(read(0)));
+    pack.run(3, notify(0, true));
+    pack.run(3, leave(read(0)));
+    assert!(!passed(&mut pack, 1) && !passed(&mut pack, 2));
+    pack.run(3, enter(write(0)));
+    pack.run(3, leave(write(0)));
+    assert!(passed(&mut pack, 1) && !passed(&mut pack, 2));
+    // The one that was woken waits again, and keeps the other from nothing.
+    pack.run(1, wait_until_written(0));
+    assert!(passed(&mut pack, 2));
+    pack.run(2, leave(write(0)));
+    assert!(passed(&mut pack, 1));
+    pack.run(1, leave(write(0)));
+}
+
 fn notify(lock: u64, all: bool) -> Event {
     Event::NotifyRwLock {
         lock: RwLockId(lock),
