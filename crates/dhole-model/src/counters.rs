@@ -209,8 +209,8 @@ pub struct Counters {
     pub came_ahead: u64,
     /// Of those, the ones that were read or prefetched afterwards.
     pub ahead_read: u64,
-    /// Objects, and blocks of arrays, read in the memory of the node that wrote them last, without a
-    /// message. They are no part of `misses`.
+    /// Objects, and blocks of arrays, read in the memory of the node that wrote them last, without
+    /// a message. They are no part of `misses`.
     pub one_sided_reads: u64,
     /// Bytes of data that were read so.
     pub one_sided_bytes: u64,
