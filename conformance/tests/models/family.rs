@@ -123,6 +123,10 @@ fn what_is_read_over_and_over_is_kept_until_somebody_writes_it() {
         );
     }
     sound(used_by_one_elsewhere(4).under(Home), &[Sight::Outdated]);
+    sound(
+        leaf_beside_one_that_is_outdated().under(Home),
+        &[Sight::Outdated],
+    );
 }
 
 #[test]

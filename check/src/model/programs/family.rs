@@ -118,6 +118,29 @@ pub fn locked_leaves() -> Program {
         .in_leaves(2)
 }
 
+/// A node keeps an object at home at node 0, which writes one leaf of it. A third node writes the
+/// other leaf, and tells the node that keeps it, while that may still have to hear of the first.
+pub fn leaf_beside_one_that_is_outdated() -> Program {
+    let acquire = [Share(1), Unshare(1)];
+    let keeps = [
+        &[Read(1)],
+        &acquire[..],
+        &[Read(1)],
+        &acquire,
+        &[Read(1), Give(2), Give(5)],
+    ]
+    .concat();
+    let keeper = [keeps, vec![Take(8), Read(1)]].concat();
+    let home = vec![Take(2), Write(0), Give(3)];
+    let writer = vec![Take(5), Write(1), Give(8)];
+    Program::new(
+        "a leaf beside one that is outdated",
+        vec![home, keeper, writer],
+    )
+    .objects(&[0, 0])
+    .in_leaves(2)
+}
+
 /// All nodes write an object in turn, under one protocol and then under another.
 pub fn switched(nodes: usize, to: Coherence) -> Program {
     let node = |me: usize| {

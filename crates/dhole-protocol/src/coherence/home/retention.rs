@@ -35,8 +35,9 @@ pub(super) struct Retention<R: Kind> {
     fetched: RegionsByNode<R, u8>,
     /// At home: changes of which not all have said that they know.
     acks: InvalidationAcks,
-    /// At home: the regions of those changes, each with the number of its change.
-    telling: Vec<(u32, R)>,
+    /// At home: the regions of those changes, each with the number of its change and a node that
+    /// has not said so.
+    telling: Vec<(u32, NodeId, R)>,
     /// Copies here of regions at home elsewhere that stay over acquires.
     kept: RegionMap<R, bool>,
     /// What became outdated while a reply was on its way that may say to keep it.
@@ -72,7 +73,8 @@ impl<R: Kind> Retention<R> {
     }
 
     /// At home: `by` has changed these regions. Tells those that keep them, and says what follows
-    /// if nobody does.
+    /// if nobody does. Whoever has yet to hear of an earlier change is told again: who changed it
+    /// now may pass the lock on to that node before it hears of the first.
     pub fn changed(
         &mut self,
         by: NodeId,
@@ -82,6 +84,15 @@ impl<R: Kind> Retention<R> {
     ) -> Option<Then> {
         let mut told: Vec<(NodeId, R)> = Vec::new();
         for region in regions {
+            let hears = self
+                .telling
+                .iter()
+                .filter(|(_, _, other)| other.meets(region));
+            for (_, reader, part) in hears.filter(|(_, reader, _)| *reader != by) {
+                if !told.contains(&(*reader, *part)) {
+                    told.push((*reader, *part));
+                }
+            }
             self.fetched.change_all(region, |reader, part, fetched| {
                 if reader != by && std::mem::take(fetched) == KEEPS {
                     told.push((reader, part));
@@ -92,7 +103,7 @@ impl<R: Kind> Retention<R> {
         self.acks.invalidate(told, then, |to, number, of_one| {
             let mut regions = Vec::with_capacity(of_one.len());
             let all = of_one.iter().map(|(_, region)| *region);
-            telling.extend(all.clone().map(|region| (number, region)));
+            telling.extend(all.clone().map(|region| (number, to, region)));
             all.for_each(|region| push_region(&mut regions, region));
             let message = R::message(RegionMessage::Outdated {
                 number,
@@ -105,15 +116,14 @@ impl<R: Kind> Retention<R> {
     /// At home: a node knows of a change. What follows if all do.
     pub fn knows(&mut self, from: NodeId, number: u32) -> Result<Option<Then>, ProtocolError> {
         let then = self.acks.acknowledged(from, number)?;
-        if then.is_some() {
-            self.telling.retain(|(of, _)| *of != number);
-        }
+        self.telling
+            .retain(|(of, to, _)| (*of, *to) != (number, from));
         Ok(then)
     }
 
     /// At home: whether a node has yet to say that it knows of a change of the region.
     pub fn is_telling(&self, region: R) -> bool {
-        self.telling.iter().any(|(_, other)| other.meets(region))
+        self.telling.iter().any(|(.., other)| other.meets(region))
     }
 
     /// Whether the home's own flush waits for others to know.
