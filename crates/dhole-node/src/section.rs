@@ -47,9 +47,11 @@ impl ObjectLock {
     /// # Errors
     /// [`ObjectError::Refused`](crate::object::ObjectError) when the section returns an error or
     /// panics, with its words: nothing has changed then.
-    /// [`SyncError::Protocol`](crate::SyncError) when this node holds the lock,
+    /// [`SyncError::Protocol`](crate::SyncError) when this node holds the lock. An
+    /// [`ObjectError::Sync`](crate::object::ObjectError) with
     /// [`SyncError::Deadlock`](crate::SyncError) when its condition will never be true, or the lock
-    /// never be free, [`SyncError::Ended`](crate::SyncError) when another node fails meanwhile.
+    /// never be free, and with [`SyncError::Ended`](crate::SyncError) when another node fails
+    /// meanwhile.
     #[track_caller]
     pub fn run<A: Share + Copy, R: Share + Copy>(
         self,

@@ -84,9 +84,7 @@ fn with_tasks(w: &mut Worker<'_>) -> Result<Took> {
             root,
             |_, node, more| {
                 let children = TREE.children_of(&node);
-                for number in 0..children {
-                    more.push(node.child(number))?;
-                }
+                more.extend((0..children).map(|number| node.child(number)))?;
                 Ok(Counted::of(&node, children))
             },
             Counted::and,

@@ -12,6 +12,7 @@ use super::argument::{self, Argument};
 use super::execute::own;
 use super::generate::parameters;
 use super::operation::{NEW, takes_attribute};
+use super::worker;
 
 /// A constructor, as the program writes it.
 pub(super) struct Constructor {
@@ -57,6 +58,11 @@ pub(super) fn constructor(function: &mut ImplItemFn) -> Result<Option<Constructo
             Pat::Ident(name) => name.ident.clone(),
             _ => format_ident!("argument_{index}"),
         };
+        if worker::is_worker(&argument.ty) {
+            let what = "a constructor takes no worker: it runs at once on the node that keeps the \
+                        object, where its request is delivered";
+            return Err(Error::new_spanned(&argument.ty, what));
+        }
         let parsed = Argument::parse(argument, name, false)?;
         if parsed.comes_back() {
             let what = "nothing comes back from a constructor: `&T` in place of `&mut T`";

@@ -188,8 +188,8 @@ impl<'s> Section<'s> {
     }
 
     /// Goes on if `condition` is true. Otherwise the section waits, has changed nothing, and runs
-    /// again from its beginning when another section, or a node that held the lock to write, may
-    /// have changed something.
+    /// again from its beginning when another section under the same lock, or a node that held that
+    /// lock to write, may have changed something.
     ///
     /// # Errors
     /// If `condition` is false: return the error.

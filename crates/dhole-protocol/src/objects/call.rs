@@ -222,8 +222,8 @@ pub enum Refusal {
     TakesWorker,
     /// An object of a resident type is made by a constructor, kept as one copy, and stays.
     #[error(
-        "its type is resident, so a constructor makes it on its node, in one copy that stays there \
-         and is not compared: make it with `on(node)`"
+        "its type is resident: a constructor makes it on its node, in one copy, which stays there \
+         and is not compared"
     )]
     Resident,
     /// The caller of a section has to run it, under the lock.

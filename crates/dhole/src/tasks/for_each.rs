@@ -62,7 +62,8 @@ type Keeper = (Option<Object<Left>>, Option<Object<Parts>>);
 /// ```
 ///
 /// # Errors
-/// Those of `f`, which end the run; [`TasksError::Differ`] where a node calls it with another range
+/// Those of `f`, which end the run, also where the caller looks after them;
+/// [`TasksError::Differ`] where a node calls it with another range
 /// or schedule than node 0; as [`once`](Worker::once) and [`barrier`](Worker::barrier).
 #[track_caller]
 pub fn for_each(
@@ -88,9 +89,7 @@ pub fn for_each(
     let mut by_itself = w.by_itself("for_each", site)?;
     if let Some(parts) = parts {
         while let Some(part) = next_part(&mut by_itself, parts)? {
-            let called = call_each(&mut by_itself, part, &mut f);
-            // The others wait for the end of this part, whatever becomes of the error.
-            called.inspect_err(|error| by_itself.end_run(error))?;
+            call_each(&mut by_itself, part, &mut f)?;
         }
     } else if let Some(left) = left {
         loop {
@@ -145,7 +144,9 @@ fn call_each(
     mut numbers: Range<u64>,
     f: &mut impl FnMut(&mut Worker<'_>, u64) -> Result<()>,
 ) -> Result<()> {
-    numbers.try_for_each(|number| f(w, number))
+    let called = numbers.try_for_each(|number| f(w, number));
+    // The others wait for the end of all numbers, whatever becomes of the error.
+    called.inspect_err(|error| w.end_run(error))
 }
 
 /// Ends this node's part, and waits for the next one, or until all numbers are done: `None`.
