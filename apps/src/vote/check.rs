@@ -59,8 +59,8 @@ pub enum Inconsistent {
     },
     /// There is no order of all accesses.
     #[error(
-        "no order of all accesses has those of each node as it made them: page {page} as {node} saw \
-         it in its access {index} was older than what it had seen elsewhere"
+        "no order of all accesses has those of each node as it made them: page {page} as {node} \
+         saw it in its access {index} was older than what it had seen elsewhere"
     )]
     NoOrder {
         /// The page of an access that has no place in it.

@@ -1,5 +1,5 @@
 //! VOTE as a program over dhole: virtual shared memory that is made of objects (Cordsen, Nolte and
-//! Schröder-Preikschat, "Experiences Developing a Virtual Shared Memory System Using High-Level
+//! Schroeder-Preikschat, "Experiences Developing a Virtual Shared Memory System Using High-Level
 //! Object Paradigms", sections 3.1 to 5).
 //!
 //! The paper's three classes stand over the public interface alone: the [adviser], a dual object

@@ -248,7 +248,7 @@ fn lost_probes_leave_a_deadlock_untold() {
 
 #[test]
 fn every_bug_is_planted_in_a_test_of_its_own() {
-    const TESTS: [&str; 16] = [
+    const TESTS: [&str; 17] = [
         include_str!("array_family.rs"),
         include_str!("bugs.rs"),
         include_str!("collection.rs"),
@@ -262,6 +262,7 @@ fn every_bug_is_planted_in_a_test_of_its_own() {
         include_str!("rounds.rs"),
         include_str!("sections.rs"),
         include_str!("seen.rs"),
+        include_str!("seen_blocks.rs"),
         include_str!("turnstiles.rs"),
         include_str!("withdrawal.rs"),
         include_str!("../it/tampered.rs"),

@@ -15,7 +15,7 @@ pub enum Paper {
     Dosa(Dosa),
     /// Itzkovitz and Schuster, "MultiView and Millipage - Fine-Grain Sharing in Page-Based DSMs"
     Multiview(Multiview),
-    /// Cordsen, Nolte and Schröder-Preikschat, "Experiences Developing a Virtual Shared Memory
+    /// Cordsen, Nolte and Schroeder-Preikschat, "Experiences Developing a Virtual Shared Memory
     /// System Using High-Level Object Paradigms"
     Vote(Vote),
 }

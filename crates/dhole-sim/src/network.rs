@@ -210,8 +210,8 @@ impl Network {
         self.transmission_ns(self.transmitted_bytes(bytes))
     }
 
-    /// Nanoseconds of the sender's processor for a message of `bytes` bytes, including the runtime's
-    /// work on one of this kind.
+    /// Nanoseconds of the sender's processor for a message of `bytes` bytes, including the
+    /// runtime's work on one of this kind.
     #[inline]
     pub fn sending_ns(&self, kind: MessageKind, bytes: u64) -> u64 {
         self.handing_on_ns(bytes)

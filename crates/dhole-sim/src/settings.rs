@@ -44,8 +44,8 @@ pub enum Computation {
 ///
 /// The keys are `nodes`, `seed`, `fixed_cost` (nanoseconds of a unit of work; without it
 /// computation is measured), `compute_scale`, `alone_ns`, `call_ns`, `stack_bytes`, `network`,
-/// which is only its name, the fields of [`Network`], `handling_ns.` or `making_ns.` before the name
-/// of a kind of message, `crash` (as `1@2500+0@7000`, see [`Crash`]), and `notice_ns`.
+/// which is only its name, the fields of [`Network`], `handling_ns.` or `making_ns.` before the
+/// name of a kind of message, `crash` (as `1@2500+0@7000`, see [`Crash`]), and `notice_ns`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the cluster, 1 to [`MAX_NODES`].

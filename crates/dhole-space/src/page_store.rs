@@ -461,8 +461,8 @@ mod tests {
         unsafe { PageStore::new(NonNull::dangling(), pages * PAGE_BYTES) }
     }
 
-    /// Objects fill the file from its beginning and arrays from its end. Once it is full, objects go
-    /// on behind it, and arrays at the end of the store.
+    /// Objects fill the file from its beginning and arrays from its end. Once it is full, objects
+    /// go on behind it, and arrays at the end of the store.
     #[test]
     fn objects_and_arrays_lie_in_the_file_until_it_is_full() {
         const P: u64 = PAGE_BYTES;
