@@ -4,8 +4,9 @@
 //!
 //! The paper's three classes stand over the public interface alone: the [adviser], a dual object
 //! with a user half; the [actor], which stays on its node; and the [catcher] of each program.
-//! A page has several readers or one writer, so the memory is sequentially consistent, which the
-//! [check] finds out. The `Ticket` of the paper is not there: the bytes of pages go as slices.
+//! A page has several readers or one writer, so the memory is sequentially consistent. The
+//! [check](mod@check) finds that out. The `Ticket` of the paper is not there: the bytes of pages go
+//! as slices.
 
 pub mod actor;
 pub mod adviser;
@@ -171,7 +172,7 @@ fn memory(w: &mut Worker<'_>, problem: &Problem) -> Result<Catcher> {
 /// The program of each node.
 ///
 /// # Errors
-/// Those of the run, and what is [inconsistent](check), if that is asked for.
+/// Those of the run, and what is [inconsistent](check()), if that is asked for.
 pub fn run(w: &mut Worker<'_>, problem: &Problem, verify: bool) -> Result<Outcome> {
     let mut memory = memory(w, problem)?;
     let mut steps = Steps::default();

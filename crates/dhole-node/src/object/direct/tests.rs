@@ -45,6 +45,14 @@ impl ObjectType for Counter {
         [writes("add"), writes("take"), writes("panics")]
     };
 
+    fn save(&self) -> Result<Bytes, Malformed> {
+        kind::save(self)
+    }
+
+    fn restore(bytes: &[u8]) -> Result<Counter, Malformed> {
+        kind::restore(bytes)
+    }
+
     fn apply(
         &mut self,
         operation: u16,
