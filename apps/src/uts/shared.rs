@@ -15,7 +15,9 @@ pub fn count(w: &mut Worker<'_>, tree: &Tree, steps: &mut Steps) -> Result<Count
         root,
         |w, node, more| {
             let children = tree.children_of(&node);
-            more.extend((0..children).map(|number| node.child(number)))?;
+            for number in 0..children {
+                more.push(node.child(number))?;
+            }
             w.work(UNITS);
             Ok(Counted::of(&node, children))
         },

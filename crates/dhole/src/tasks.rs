@@ -172,22 +172,6 @@ impl<T: ByValue> More<'_, T> {
         Ok(())
     }
 
-    /// Makes tasks, of priority 0, in the order in which they come: cheaper than each by itself.
-    ///
-    /// # Errors
-    /// [`TasksError::Full`] if as many tasks wait on this node as may: those before were made.
-    #[inline]
-    #[track_caller]
-    pub fn extend(&mut self, tasks: impl IntoIterator<Item = T>) -> Tasked<()> {
-        let mut tasks = tasks.into_iter();
-        let room = self.most.saturating_sub(self.pile.len());
-        self.untold.made += self.pile.extend(tasks.by_ref().take(room as usize));
-        match self.pile.len() >= self.most && tasks.next().is_some() {
-            true => Err(self.tasks.full(self.node, self.most)),
-            false => Ok(()),
-        }
-    }
-
     /// Gives tasks that this node has made to nodes that have none. A worker does so between two
     /// tasks; a task of more than a few hundredths of the program calls it now and then. It takes a
     /// microsecond where nobody needs any, and no message.

@@ -84,7 +84,9 @@ fn with_tasks(w: &mut Worker<'_>) -> Result<Took> {
             root,
             |_, node, more| {
                 let children = TREE.children_of(&node);
-                more.extend((0..children).map(|number| node.child(number)))?;
+                for number in 0..children {
+                    more.push(node.child(number))?;
+                }
                 Ok(Counted::of(&node, children))
             },
             Counted::and,

@@ -49,22 +49,6 @@ impl<T> Pile<T> {
         self.tasks.push(task);
     }
 
-    /// Tasks of priority 0; how many.
-    #[inline]
-    pub fn extend(&mut self, tasks: impl Iterator<Item = T>) -> u64 {
-        if self.highest != 0 {
-            let tasks: Vec<T> = tasks.collect();
-            let added = tasks.len() as u64;
-            self.append(0, tasks);
-            return added;
-        }
-        let before = self.tasks.len();
-        self.tasks.extend(tasks);
-        let added = (self.tasks.len() - before) as u64;
-        self.len += added;
-        added
-    }
-
     #[cold]
     fn push_other(&mut self, priority: i64, task: T) {
         self.append(priority, vec![task]);
@@ -204,17 +188,6 @@ mod tests {
         pile.push(3, 4);
         pile.push(1, 5);
         assert_eq!(all(pile), [4, 3, 5, 2]);
-    }
-
-    #[test]
-    fn tasks_that_come_together_are_those_of_one_priority() {
-        let mut ordinary = pile(&[(0, 1)]);
-        assert_eq!(ordinary.extend([2, 3].into_iter()), 2);
-        assert_eq!((ordinary.len(), all(ordinary)), (3, vec![3, 2, 1]));
-        let mut best_first = pile(&[(7, 1), (-1, 2)]);
-        assert_eq!(best_first.extend([3, 4].into_iter()), 2);
-        assert_eq!((best_first.len(), all(best_first)), (4, vec![1, 4, 3, 2]));
-        assert_eq!(pile(&[]).extend(std::iter::empty()), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tasks, on runs of which nodes crash at times that the seed chooses: each task counts once.
 
 use dhole::sim::{Crash, Settings};
-use dhole::tasks::{self, More, Schedule, Tasks, TasksError};
+use dhole::tasks::{self, Schedule, Tasks, TasksError};
 use dhole::{Config, Error, NodeId, Result, Run, RunError, Worker, replicated};
 use serde::{Deserialize, Serialize};
 
@@ -242,34 +242,6 @@ fn a_task_beside_its_lease_makes_no_more_than_may_wait() {
         )
     });
     assert_eq!(run.map(|run| run.value).unwrap(), Some(4));
-}
-
-/// Tasks that are made together count each, and those for which there is no room are not made.
-#[test]
-fn tasks_that_are_made_together_are_bounded_too() {
-    for survives_losses in [false, true] {
-        let program = |w: &mut Worker<'_>| {
-            let tasks = w.once(|w| {
-                let tasks = Tasks::bounded(w, 3)?;
-                tasks.push(w, 4_u32)?;
-                Ok(tasks)
-            })?;
-            let count = |_: &mut Worker<'_>, makes: u32, more: &mut More<'_, u32>| {
-                let made = more.extend((0..makes).map(|_| 0));
-                if makes > 3 {
-                    let full = made.unwrap_err();
-                    assert!(matches!(full, TasksError::Full { most: 3, .. }), "{full}");
-                }
-                Ok(1_u32)
-            };
-            tasks.reduce(w, count, |one, other| one + other)
-        };
-        let run = match survives_losses {
-            true => survives(settings(0, false), program),
-            false => Config::nodes(3).run(program),
-        };
-        assert_eq!(run.unwrap().value, Some(4), "{survives_losses}");
-    }
 }
 
 /// A node that looks after the error of a number has left the others alone with theirs.
