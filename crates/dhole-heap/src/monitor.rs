@@ -66,9 +66,9 @@
 //! # Several workers
 //!
 //! A node may have several workers, one of which computes or is in a call, and has the *turn*.
-//! Another gets a token of its own ([`Monitor::lend_next`]) only while the one before has given the
-//! turn away ([`MonitorCall::give_turn`]), which it does in an exclusive call: its token is
-//! borrowed mutably until that call has the turn again. So of all the tokens of a node one alone is
+//! Another gets a token of its own ([`Monitor::lend`]) only while the one before is over or has
+//! given the turn away ([`MonitorCall::give_turn`]), which it does in an exclusive call: its token
+//! is borrowed mutably until that call has the turn again. So of all the tokens of a node one alone is
 //! not borrowed mutably, and what is said of the worker above is said of the one that has the turn.
 //!
 //! The heap copies bytes through raw pointers and never forms a slice over an object.
@@ -87,16 +87,15 @@ use crate::{Cluster, Presence, Token};
 
 struct Inside<S> {
     heap: Heap,
-    lent: bool,
-    /// The worker that had the turn has given it away, within an exclusive call.
+    /// No worker has the turn: all that have a token have given it away, within exclusive calls.
     turn_is_free: bool,
     /// How often the lock was taken.
     taken: u64,
     state: S,
 }
 
-/// One node: the lock over its heap and over the engine's state `S`, and the token for its one
-/// worker.
+/// One node: the lock over its heap and over the engine's state `S`, and a token for each of its
+/// workers.
 ///
 /// A thread that panics with the lock leaves the heap consistent, so the lock is not poisoned; the
 /// engine answers for its own state.
@@ -110,7 +109,7 @@ pub struct Monitor<S> {
     computes: Arc<AtomicBool>,
 }
 
-/// The node's token is lent already; there is one.
+/// A worker of the node has the turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the token of {node} is lent already")]
 pub struct AlreadyLent {
@@ -129,8 +128,7 @@ impl<S> Monitor<S> {
         let computes = Arc::clone(&heap.computes);
         let inside = Mutex::new(Inside {
             heap,
-            lent: false,
-            turn_is_free: false,
+            turn_is_free: true,
             taken: 0,
             state,
         });
@@ -155,11 +153,13 @@ impl<S> Monitor<S> {
         self.node
     }
 
-    /// Lends the token to `f`, the node's worker. Before and after, the presence is
+    /// Lends a token to `f`, a worker of the node, where the turn is free: it is until the first
+    /// worker has it, once that worker is over, and while whoever has it has
+    /// [given it away](MonitorCall::give_turn). Before and after, the presence is
     /// [`Presence::Exclusive`]: there is nobody whose references could be in the way.
     ///
     /// # Errors
-    /// [`AlreadyLent`] while it is lent.
+    /// [`AlreadyLent`] while the turn is not free.
     pub fn lend<R>(&self, f: impl for<'id> FnOnce(Token<'id>) -> R) -> Result<R, AlreadyLent> {
         self.lend_within(|token, _| f(token))
     }
@@ -168,33 +168,8 @@ impl<S> Monitor<S> {
     /// outlive the call: [`Within`] tells the compiler that they outlive `'id`.
     ///
     /// # Errors
-    /// [`AlreadyLent`] while it is lent.
-    pub fn lend_within<'m, R>(
-        &'m self,
-        f: impl for<'id> FnOnce(Token<'id>, Within<'id, 'm>) -> R,
-    ) -> Result<R, AlreadyLent> {
-        let mut inside = self.enter();
-        if inside.lent {
-            return Err(AlreadyLent { node: self.node });
-        }
-        inside.lent = true;
-        // SAFETY: the worker computes from here on, and no token lived before: none was lent.
-        unsafe { inside.heap.set_presence(Presence::Computing) };
-        drop(inside);
-        let _lent = Lent(self);
-        let extents = Arc::clone(&self.extents);
-        // SAFETY: the presence was just set, and `lent` says that there is no other token until
-        // `_lent` is dropped, when `f` is over, and with it 'id: `f` takes a token of any lifetime.
-        let token = unsafe { Token::new(self.read, self.write, extents) };
-        Ok(f(token, Within(PhantomData)))
-    }
-
-    /// Lends a further token to `f`, another worker of the node, while whoever had the turn has
-    /// [given it away](MonitorCall::give_turn). The turn is free again when `f` is over.
-    ///
-    /// # Errors
     /// [`AlreadyLent`] while the turn is not free.
-    pub fn lend_next<'m, R>(
+    pub fn lend_within<'m, R>(
         &'m self,
         f: impl for<'id> FnOnce(Token<'id>, Within<'id, 'm>) -> R,
     ) -> Result<R, AlreadyLent> {
@@ -208,10 +183,11 @@ impl<S> Monitor<S> {
         unsafe { inside.heap.set_presence(Presence::Computing) };
         drop(inside);
         let _turn = Turn(self);
+        let extents = Arc::clone(&self.extents);
         // SAFETY: the presence was just set. The tokens of those who gave the turn away are
         // borrowed mutably by their exclusive calls, which end only once it is free again: when
-        // `_turn` is dropped, after `f`, and with it 'id.
-        let token = unsafe { Token::new(self.read, self.write, Arc::clone(&self.extents)) };
+        // `_turn` is dropped, after `f`, and with it 'id: `f` takes a token of any lifetime.
+        let token = unsafe { Token::new(self.read, self.write, extents) };
         Ok(f(token, Within(PhantomData)))
     }
 
@@ -327,19 +303,7 @@ impl<S> fmt::Debug for Monitor<S> {
 /// Says that what is borrowed for `'m` may be kept beside a token of brand `'id`.
 pub struct Within<'id, 'm>(PhantomData<&'id &'m ()>);
 
-/// Takes the token back, by unwinding too.
-struct Lent<'m, S>(&'m Monitor<S>);
-
-impl<S> Drop for Lent<'_, S> {
-    fn drop(&mut self) {
-        let mut inside = self.0.enter();
-        // SAFETY: the closure that had the token is over, and no reference leaves it.
-        unsafe { inside.heap.set_presence(Presence::Exclusive) };
-        inside.lent = false;
-    }
-}
-
-/// Gives the turn back that a further token came with, by unwinding too.
+/// Takes the token back, and with it the turn, by unwinding too.
 struct Turn<'m, S>(&'m Monitor<S>);
 
 impl<S> Drop for Turn<'_, S> {

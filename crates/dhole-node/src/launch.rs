@@ -223,7 +223,7 @@ pub fn run_nodes(
             let mut next = Fiber::PROGRAM;
             around(&mut || {
                 next = run_processes(node, |run| {
-                    let lent = node.monitor.lend_next(|token, _| {
+                    let lent = node.monitor.lend_within(|token, _| {
                         let link = link(&receivers[..]);
                         run(&mut Worker::new(token, link));
                     });

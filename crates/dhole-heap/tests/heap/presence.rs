@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
 
 use dhole_heap::{
     AllocError, BindError, GatherError, InstallError, Miss, Monitor, ObjectRefusal, Presence, Ref,
@@ -237,6 +238,41 @@ fn the_token_is_lent_once_and_comes_back_by_unwinding_too() {
     assert_eq!(node.lock().presence(), Presence::Exclusive);
     node.lend(|_| assert_eq!(node.lock().presence(), Presence::Computing))
         .unwrap();
+}
+
+/// Each of two workers gives the turn to the other; the one that was first is over first, by
+/// unwinding, while the other waits for the turn.
+#[test]
+fn who_waits_for_the_turn_has_it_once_the_first_worker_is_over() {
+    let node = one();
+    let met = Barrier::new(2);
+    let waits = || {
+        let second = node.lend(|mut token| {
+            node.exclusive_call(&mut token, |call| {
+                call.give_turn(|| {
+                    met.wait();
+                    met.wait();
+                });
+            });
+        });
+        second.unwrap();
+    };
+    std::thread::scope(|scope| {
+        let first = catch_unwind(AssertUnwindSafe(|| {
+            node.lend(|mut token| {
+                node.exclusive_call(&mut token, |call| {
+                    call.give_turn(|| {
+                        scope.spawn(waits);
+                        met.wait();
+                    });
+                });
+                std::panic::resume_unwind(Box::new(()));
+            })
+        }));
+        assert!(first.is_err());
+        met.wait();
+    });
+    assert_eq!(node.lock().presence(), Presence::Exclusive);
 }
 
 #[test]

@@ -123,3 +123,43 @@ fn a_process_whose_parent_died_ends_with_the_run() {
         assert_eq!(lines, [1], "seed {seed}");
     }
 }
+
+/// Waits at another node for what comes after the crash of its own.
+fn waits_elsewhere(w: &mut Worker<'_>, log: Object<Log>) -> Result<()> {
+    log.lines(w, 1)?;
+    Ok(())
+}
+
+/// The program of the node that crashes has the turn then, or waits for a call; behind it waits a
+/// process that has given the turn away.
+#[test]
+fn a_node_crashes_whose_program_has_the_turn_before_a_process_that_waits() {
+    for seed in 0..20 {
+        for computes in [false, true] {
+            let lines = simulate(seed, |w| {
+                let log = w.once(|w| Ok(w.new_object(on(NodeId(1)), Log::default())?))?;
+                match w.node() {
+                    NodeId(0) => {
+                        let waits = w.spawn(NodeId(2), log, op!(waits_elsewhere))?;
+                        let ended = waits.join(w).expect_err("its node is gone");
+                        let went = matches!(ended, ProcessError::Ended { cause, .. }
+                            if cause == Refusal::WentWith(NodeId(2)));
+                        assert!(went, "seed {seed}");
+                    }
+                    NodeId(2) => loop {
+                        log.lines(w, 0)?;
+                        w.pause()?;
+                        if computes {
+                            w.work(LATER);
+                        }
+                    },
+                    _ => w.work(2 * LATER),
+                }
+                w.barrier()?;
+                log.add(w, 1)?;
+                Ok(log.lines(w, 2)?)
+            });
+            assert_eq!(lines, [1, 1], "seed {seed}");
+        }
+    }
+}
