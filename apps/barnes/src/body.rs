@@ -44,6 +44,8 @@ pub struct Problem {
     /// Pictures: after how many of the measured steps, evenly spread, node 0 asks where the bodies
     /// are. The last of them is after all that is measured.
     pub frames: usize,
+    /// Whether the walks fetch in passes what many bodies miss.
+    pub passes: bool,
 }
 
 /// How the bodies are laid out at time 0.
@@ -72,6 +74,7 @@ impl Problem {
             untimed: 0,
             galaxy: Galaxy::Plummer,
             frames: 0,
+            passes: false,
         }
     }
 

@@ -63,6 +63,11 @@ pub struct BarnesOptions {
     )]
     pub frames: u32,
 
+    /// Walks for all bodies in passes: what many of them miss is fetched in one round. For networks;
+    /// where nodes see each other's memory it changes nothing
+    #[arg(long)]
+    pub passes: bool,
+
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
@@ -97,6 +102,7 @@ impl BarnesOptions {
                 Some(_) => self.frames.min(self.steps) as usize,
                 None => 0,
             },
+            passes: self.passes,
             ..problem
         })
     }

@@ -11,7 +11,7 @@ use dhole_space::touch;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::target::Target;
-use crate::{Access, ArrayRange, Share, Token, TypeInfo};
+use crate::{Access, ArrayMiss, ArrayRange, Miss, Share, Token, TypeInfo};
 
 /// The right to read what is present on a node, lent by `Worker::readers` for as long as its
 /// closure runs. Unlike the worker it may be copied and go to scoped threads; it fetches nothing.
@@ -122,13 +122,7 @@ impl<'r> Readers<'r> {
 #[cold]
 #[inline(never)]
 fn absent<R: Target>(target: R, site: &'static Location<'static>) -> Absent {
-    let miss = target.miss(site);
-    Absent {
-        oid: miss.oid,
-        elements: None,
-        type_name: miss.ty.info().name,
-        site: miss.call_site(),
-    }
+    (&target.miss(site)).into()
 }
 
 #[cold]
@@ -139,6 +133,28 @@ fn absent_elements<T: Share>(range: ArrayRange<T>, site: &'static Location<'stat
         elements: Some(range.elements()),
         type_name: TypeInfo::of::<T>().name,
         site: site.into(),
+    }
+}
+
+impl From<&Miss> for Absent {
+    fn from(miss: &Miss) -> Absent {
+        Absent {
+            oid: miss.oid,
+            elements: None,
+            type_name: miss.ty.info().name,
+            site: miss.call_site(),
+        }
+    }
+}
+
+impl From<&ArrayMiss> for Absent {
+    fn from(miss: &ArrayMiss) -> Absent {
+        Absent {
+            oid: miss.elements.array,
+            elements: Some(miss.elements),
+            type_name: miss.ty.info().name,
+            site: miss.call_site(),
+        }
     }
 }
 
@@ -161,7 +177,7 @@ impl fmt::Display for Absent {
 
 impl std::error::Error for Absent {}
 
-/// A scoped thread would read what its node has no valid copy of.
+/// A scoped thread, or an item in a pass, would read what its node has no valid copy of.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Absent {
     /// The object, or the array.

@@ -609,7 +609,7 @@ fn each_object_once(mut names: Vec<Miss>) -> Vec<Miss> {
 }
 
 /// The same elements, none of them named twice. Names that do not meet stay in their order.
-fn each_element_once(names: Vec<ArrayMiss>) -> Vec<ArrayMiss> {
+pub(crate) fn each_element_once(names: Vec<ArrayMiss>) -> Vec<ArrayMiss> {
     let mut sorted = names.clone();
     sorted.sort_by_key(|miss| miss.elements);
     let meet = |two: &[ArrayMiss]| two[0].elements.meets(two[1].elements);

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `access` | a miss, a first write, an allocation |
 //! | `in_place` | allocations of objects that are larger than a stack |
+//! | `passes` | walks that fetch what many items miss in one round |
 //! | `reachable` | prefetching what references lead to |
 //! | `lock`, `sync_object`, `object_lock` | locks and conditions; read-write locks and semaphores; locks of objects |
 //! | `section` | calling sections |
@@ -88,6 +89,7 @@ mod one_sided;
 mod optimisations;
 mod outcome;
 mod paged;
+mod passes;
 mod payload_check;
 mod phases;
 mod process_error;
@@ -149,6 +151,7 @@ pub use parts::{
     NodeParts, PartsLink, PartsMaker, PartsOutbox, PartsPlace, PartsStep, PartsWait,
     PartsWaitError, PartsWaiter,
 };
+pub use passes::Pass;
 pub use process_error::ProcessError;
 pub use protocol_choice::Under;
 pub use race::RaceReport;

@@ -127,15 +127,17 @@ impl Report {
                 format!("read along its references, so hold what is read together as `Own<{kind}>`")
             }
             (true, false) => format!(
-                "read along its references, so fetch them with `w.prefetch_reachable(..)` from \
-                 where the walk begins, or hold what is read together as `Own<{kind}>`"
+                "read along its references, so walk for many items at once (`w.in_passes(..)`), \
+                 fetch them with `w.prefetch_reachable(..)` from where the walk begins, or hold \
+                 what is read together as `Own<{kind}>`"
             ),
             // A fetch costs no more than what `prefetch` would do for it.
             (false, true) => "keep what is read together in an array and borrow a range, or let \
                               the writer come to a barrier before: then it is read one-sided"
                 .to_owned(),
-            (false, false) => "name in one `w.prefetch(..)` what is read next, or keep it in an \
-                               array and borrow a range"
+            (false, false) => "name in one `w.prefetch(..)` what is read next, run the loop that \
+                               reads it in passes (`w.in_passes(..)`), or keep it in an array and \
+                               borrow a range"
                 .to_owned(),
         }
     }

@@ -94,6 +94,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod names;
 pub mod net;
+pub mod passes;
 mod process;
 pub mod protocol;
 mod report;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dhole::{Lock, Ref, Worker};
+use dhole::{Access, Lock, Ref, Worker};
 
 use super::objects::{PARCEL, Parcel, Universe};
 use super::parts::Parts;
@@ -84,20 +84,31 @@ pub fn take_in(
     universe: &Universe,
     root: Root,
     mut places: Vec<Place>,
-) -> Vec<Place> {
+    passes: bool,
+) -> dhole::Result<Vec<Place>> {
     let inbox = universe.inboxes.at(w.node().index());
     let mut next = inbox.get(w).head;
     if next.is_some() {
         inbox.get_mut(w).head = None;
     }
+    let mut bodies = Vec::new();
     while let Some(parcel) = next {
         let parcel = parcel.get(w);
-        let bodies = parcel.bodies.iter().flatten();
-        places.extend(bodies.map(|&body| place_of(w, universe, root, body)));
+        bodies.extend(parcel.bodies.iter().flatten());
         next = parcel.next;
     }
+    match passes {
+        true => places.extend(w.in_passes(&bodies, |pass, body| {
+            Ok(place_of(pass, universe, root, *body))
+        })?),
+        false => places.extend(
+            bodies
+                .iter()
+                .map(|body| place_of(&*w, universe, root, *body)),
+        ),
+    }
     places.sort();
-    places
+    Ok(places)
 }
 
 /// Hands on all bodies once more, by new parts of a new root cube, in which all keys are others.
@@ -112,8 +123,9 @@ pub fn again(
     parts: &Parts,
     parcels: &mut Pool<Parcel>,
     staying: Vec<Place>,
+    passes: bool,
 ) -> dhole::Result<Vec<Place>> {
-    let mut places = take_in(w, universe, root, staying);
+    let mut places = take_in(w, universe, root, staying, passes)?;
     for place in &mut places {
         let body = universe.bodies.at(place.body as usize);
         *place = place_of(w, universe, root, body);
@@ -125,7 +137,7 @@ pub fn again(
     Ok(staying)
 }
 
-fn place_of(w: &Worker<'_>, universe: &Universe, root: Root, body: Ref<Body>) -> Place {
+fn place_of<'id>(w: &impl Access<'id>, universe: &Universe, root: Root, body: Ref<Body>) -> Place {
     Place {
         key: root.key(body.get(w).pos),
         body: universe.number(body),

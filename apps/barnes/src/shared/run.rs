@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dhole::Worker;
+use dhole::{Access, Ref, Worker};
 
 use super::grow::Grower;
 use super::objects::{Cube, Inbox, Sheaf, Tally, Universe};
@@ -71,7 +71,7 @@ pub fn run(
             began = w.now();
             found = Outcome::default();
         }
-        let places = exchange::take_in(w, &universe, root, staying);
+        let places = exchange::take_in(w, &universe, root, staying, problem.passes)?;
         grower.reuse();
         grower.grow_part(w, &universe, &places, parts.part(node), total);
         w.work(places.len() as u64 * UNITS_PER_PLACED_BODY);
@@ -97,7 +97,8 @@ pub fn run(
         let now = Root::around(all.extent);
         if now != root && !last {
             parts = read_parts(w, &universe, root, now);
-            staying = exchange::again(w, &universe, now, &parts, &mut parcels, staying)?;
+            let passes = problem.passes;
+            staying = exchange::again(w, &universe, now, &parts, &mut parcels, staying, passes)?;
             root = now;
         }
         if step >= problem.untimed {
@@ -174,7 +175,7 @@ fn read_parts(w: &Worker<'_>, universe: &Universe, then: Root, now: Root) -> Par
 
 /// The pull of all others on each body of `zone`.
 fn pull_all(
-    w: &Worker<'_>,
+    w: &mut Worker<'_>,
     problem: &Problem,
     universe: &Universe,
     tree: &Cube,
@@ -182,16 +183,35 @@ fn pull_all(
     zone: &[u32],
 ) -> dhole::Result<Vec<Pull>> {
     let law = Law::of(problem);
+    let bodies = universe.bodies;
+    if problem.passes {
+        return w.in_passes(zone, |pass, &number| {
+            let pull = pull_one(pass, law, bodies.at(number as usize), tree, root);
+            pass.work(pull.interactions * UNITS_PER_INTERACTION);
+            Ok(pull)
+        });
+    }
     let pulled = zone.iter().map(|&number| {
-        let body = universe.bodies.at(number as usize);
-        let mut target = Target::new(law, body.get(w).pos);
-        let walk = Walk { w, body };
-        walk.cube(tree, &mut target, root.side_squared());
-        w.work(target.pull.interactions * UNITS_PER_INTERACTION);
+        let pull = pull_one(&*w, law, bodies.at(number as usize), tree, root);
+        w.work(pull.interactions * UNITS_PER_INTERACTION);
         w.poll()?;
-        Ok(target.pull)
+        Ok(pull)
     });
     pulled.collect()
+}
+
+/// The pull of all others on one body.
+#[inline(always)]
+fn pull_one<'a, 'id: 'a>(
+    w: &'a impl Access<'id>,
+    law: Law,
+    body: Ref<Body>,
+    tree: &Cube,
+    root: Root,
+) -> Pull {
+    let mut target = Target::new(law, body.get(w).pos);
+    Walk { w, body }.cube(tree, &mut target, root.side_squared());
+    target.pull
 }
 
 /// Moves the bodies of `zone`, which are pulled like this, and returns their new places too.

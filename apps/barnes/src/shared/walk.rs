@@ -1,7 +1,7 @@
 //! The inner loop: the pull of all others on one body, by a walk through shared cells. Nothing
 //! is copied: references to cells, leaves and bodies live for as long as the worker only reads.
 
-use dhole::{Ref, Worker};
+use dhole::{Access, Ref};
 
 use super::objects::{Cell, Cube, Leaf};
 use crate::Body;
@@ -9,14 +9,14 @@ use crate::gravity::Target;
 
 /// A walk for one body.
 #[derive(Clone, Copy)]
-pub struct Walk<'a, 'id> {
-    /// The node's worker.
-    pub w: &'a Worker<'id>,
+pub struct Walk<'a, W> {
+    /// The node's worker, or a pass.
+    pub w: &'a W,
     /// The body that is pulled.
     pub body: Ref<Body>,
 }
 
-impl Walk<'_, '_> {
+impl<'a, 'id: 'a, W: Access<'id>> Walk<'a, W> {
     /// Adds to the pull on `target` that of the bodies in `cube`, whose side squared is
     /// `side_squared`.
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The shared objects: bodies and cells, each an array.
 
-use dhole::{Ref, Refs, Share, Worker};
+use dhole::{Access, Ref, Refs, Share};
 
 use crate::Body;
 use crate::moment::Moment;
@@ -103,7 +103,7 @@ pub struct Universe {
 impl Universe {
     /// A body.
     #[inline(always)]
-    pub fn body<'w>(&self, w: &'w Worker<'_>, number: u32) -> &'w Body {
+    pub fn body<'w, 'id: 'w>(&self, w: &'w impl Access<'id>, number: u32) -> &'w Body {
         &self.shared(number).get(w).body
     }
 

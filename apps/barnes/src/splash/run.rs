@@ -1,6 +1,6 @@
 //! A whole run, step by step.
 
-use dhole::{Refs, Worker};
+use dhole::{Access, Refs, Worker};
 
 use super::grow::Grower;
 use super::objects::{Cell, SplashBody, Universe};
@@ -46,7 +46,7 @@ pub fn run(
             Ok(cells)
         })?;
         let zone = zone::find(w, &universe, tree);
-        let pulls = pull_all(w, problem, (&universe, tree), root, &zone);
+        let pulls = pull_all(w, problem, (&universe, tree), root, &zone)?;
         for (&number, pull) in zone.iter().zip(&pulls) {
             let pulled = universe.shared(number).get_mut(w);
             (pulled.acc, pulled.phi) = (pull.acc, pull.phi);
@@ -97,28 +97,46 @@ fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
 
 /// The pull of all others on each body of `zone`.
 fn pull_all(
-    w: &Worker<'_>,
+    w: &mut Worker<'_>,
     problem: &Problem,
     (universe, cells): (&Universe, Refs<Cell>),
     root: Root,
     zone: &[u32],
-) -> Vec<Pull> {
+) -> dhole::Result<Vec<Pull>> {
     let law = Law::of(problem);
-    let pulled = zone.iter().map(|&body| {
-        let mut target = Target::new(law, universe.body(w, body).pos);
-        let walk = Walk {
-            w,
-            universe,
-            cells,
-            body,
-        };
-        walk.cell(0, &mut target, root.side_squared());
-        target.pull
-    });
-    let pulls: Vec<Pull> = pulled.collect();
+    let pulls: Vec<Pull> = match problem.passes {
+        true => w.in_passes(zone, |pass, &body| {
+            Ok(pull_one(pass, law, (universe, cells), root, body))
+        })?,
+        false => {
+            let pulled = zone.iter();
+            let pulled = pulled.map(|&body| pull_one(&*w, law, (universe, cells), root, body));
+            pulled.collect()
+        }
+    };
     let interactions: u64 = pulls.iter().map(|pull| pull.interactions).sum();
     w.work(interactions * UNITS_PER_INTERACTION);
-    pulls
+    Ok(pulls)
+}
+
+/// The pull of all others on one body.
+#[inline(always)]
+fn pull_one<'a, 'id: 'a>(
+    w: &'a impl Access<'id>,
+    law: Law,
+    (universe, cells): (&'a Universe, Refs<Cell>),
+    root: Root,
+    body: u32,
+) -> Pull {
+    let mut target = Target::new(law, universe.body(w, body).pos);
+    let walk = Walk {
+        w,
+        universe,
+        cells,
+        body,
+    };
+    walk.cell(0, &mut target, root.side_squared());
+    target.pull
 }
 
 /// Moves the bodies of `zone`, which are pulled like this.

@@ -1,15 +1,15 @@
 //! The inner loop: the pull of all others on one body, by a walk through shared cells.
 
-use dhole::{Refs, Worker};
+use dhole::{Access, Refs};
 
 use super::objects::{Cell, Inside, Universe};
 use crate::gravity::Target;
 
 /// A walk for one body.
 #[derive(Clone, Copy)]
-pub struct Walk<'a, 'id> {
-    /// The node's worker.
-    pub w: &'a Worker<'id>,
+pub struct Walk<'a, W> {
+    /// The node's worker, or a pass.
+    pub w: &'a W,
     /// Where bodies are.
     pub universe: &'a Universe,
     /// Where cells are.
@@ -18,7 +18,7 @@ pub struct Walk<'a, 'id> {
     pub body: u32,
 }
 
-impl Walk<'_, '_> {
+impl<'a, 'id: 'a, W: Access<'id>> Walk<'a, W> {
     /// Adds to the pull on `target` that of the bodies in a cell, whose side squared is
     /// `side_squared` (SPLASH's `walksub`). What a cell is to a body far away stands in the cell.
     #[inline(always)]

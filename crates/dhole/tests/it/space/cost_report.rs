@@ -213,7 +213,8 @@ fn a_report_shows_the_worst_lines_first_with_advice() {
     let file = "crates/dhole/tests/it/space/cost_report.rs";
     let walked = format!(
         "3 fetches one by one of `Item` (2 more came along, 2 of them read), allocated at \
-         {file}:{}, at {file}:{}: read along its references, so fetch them with \
+         {file}:{}, at {file}:{}: read along its references, so walk for many items at \
+         once (`w.in_passes(..)`), fetch them with \
          `w.prefetch_reachable(..)` from where the walk begins, or hold what is read together as \
          `Own<Item>`",
         line_of("made"),

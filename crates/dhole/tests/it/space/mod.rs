@@ -15,6 +15,7 @@ mod leaves;
 mod memory;
 mod one_sided;
 mod optimisations;
+mod passes;
 mod propagate;
 mod races;
 mod reachable;
