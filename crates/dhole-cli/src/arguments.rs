@@ -174,9 +174,8 @@ impl<const OF_PROCESSES: bool> Options<OF_PROCESSES> {
     /// The settings in the order of the help.
     fn all() -> impl Iterator<Item = &'static Setting> {
         let (survive, defaults) = Defaults::SETTINGS.split_at(1);
-        let of_processes = survive.iter().chain(Defaults::WAITING);
-        let of_processes = of_processes.filter(|_| OF_PROCESSES);
-        of_processes.chain(defaults)
+        let waiting = Defaults::WAITING.iter().filter(|_| OF_PROCESSES);
+        survive.iter().chain(waiting).chain(defaults)
     }
 
     /// What is said of a setting.
@@ -385,7 +384,7 @@ pub struct Sim {
     jitter: Option<f64>,
 
     /// Let a node crash at a time in nanoseconds, as 1@2500; may be given several times. Only a
-    /// program that survives (`Config::survive`) goes on
+    /// run that survives (`--survive`, or `Config::survive` of the program) goes on
     #[arg(long, value_name = "NODE@NS")]
     crash: Vec<Crash>,
 

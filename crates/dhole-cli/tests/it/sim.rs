@@ -44,6 +44,18 @@ fn a_wrong_variable_is_an_error_and_an_empty_one_is_none() {
 }
 
 #[test]
+fn a_simulated_run_survives_where_that_is_asked_for() {
+    let said = |options: &[&str]| {
+        let text = "echo run > $DHOLE_HELLO; echo survive=$DHOLE_SURVIVE";
+        let program = ["--nodes", "2", "--", "/bin/sh", "-c", text];
+        let output = sim(&[options, &program].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(said(&["--survive"]), "survive=1\n");
+    assert_eq!(said(&[]), "survive=\n");
+}
+
+#[test]
 fn a_program_gets_the_settings_and_its_arguments() {
     let output = sim(&[
         "--nodes=3",
