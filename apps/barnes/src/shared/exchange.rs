@@ -91,22 +91,20 @@ pub fn take_in(
     if next.is_some() {
         inbox.get_mut(w).head = None;
     }
-    let mut bodies = Vec::new();
+    let mut in_passes = Vec::new();
     while let Some(parcel) = next {
         let parcel = parcel.get(w);
-        bodies.extend(parcel.bodies.iter().flatten());
+        let bodies = parcel.bodies.iter().flatten();
+        match passes {
+            true => in_passes.extend(bodies),
+            // At once, for they come along with their parcel.
+            false => places.extend(bodies.map(|body| place_of(&*w, universe, root, *body))),
+        }
         next = parcel.next;
     }
-    match passes {
-        true => places.extend(w.in_passes(&bodies, |pass, body| {
-            Ok(place_of(pass, universe, root, *body))
-        })?),
-        false => places.extend(
-            bodies
-                .iter()
-                .map(|body| place_of(&*w, universe, root, *body)),
-        ),
-    }
+    places.extend(w.in_passes(&in_passes, |pass, body| {
+        Ok(place_of(pass, universe, root, *body))
+    })?);
     places.sort();
     Ok(places)
 }

@@ -3,7 +3,7 @@
 
 use bench::Outcome;
 use dhole::collections::{DistMap, FrozenMap};
-use dhole::{Ref, Refs, Result, Share, Worker, combine};
+use dhole::{Access, Ref, Refs, Result, Share, Worker, combine};
 use dhole_model::SplitMix64;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
@@ -21,7 +21,11 @@ pub const PROGRAM: Program = Program {
     sequential,
     also_sequential: &[],
     rayon: with_rayon,
-    shared: &[("objects", over_objects), ("DistMap", over_dist_map)],
+    shared: &[
+        ("objects", over_objects),
+        ("passes", in_passes),
+        ("DistMap", over_dist_map),
+    ],
 };
 
 /// Four to ten letters each, the first ones of the alphabet more often.
@@ -143,7 +147,7 @@ fn insert(w: &mut Worker<'_>, top: Ref<Letter>, word: &[u8]) {
     at.get_mut(w).words += 1;
 }
 
-fn shared_depth(w: &Worker<'_>, tops: Refs<Letter>, prefix: &[u8]) -> u64 {
+fn shared_depth<'id>(w: &impl Access<'id>, tops: Refs<Letter>, prefix: &[u8]) -> u64 {
     let mut at = tops.at(usize::from(prefix[0]));
     for (depth, letter) in prefix.iter().enumerate().skip(1) {
         match at.get(w).children[usize::from(*letter)] {
@@ -155,8 +159,29 @@ fn shared_depth(w: &Worker<'_>, tops: Refs<Letter>, prefix: &[u8]) -> u64 {
 }
 
 fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
+    build_and_look_up(w, |w, tops, prefixes| {
+        let depths = prefixes.iter();
+        Ok(depths.map(|prefix| shared_depth(&*w, tops, prefix)).sum())
+    })
+}
+
+fn in_passes(w: &mut Worker<'_>) -> Result<Took> {
+    build_and_look_up(w, |w, tops, prefixes| {
+        let depths = w.in_passes(prefixes, |pass, prefix| {
+            Ok(shared_depth(pass, tops, prefix))
+        });
+        Ok(depths?.iter().sum())
+    })
+}
+
+/// Where `look_up` adds up the depths of some prefixes.
+fn build_and_look_up(
+    w: &mut Worker<'_>,
+    look_up: impl Fn(&mut Worker<'_>, Refs<Letter>, &[&Word]) -> Result<u64>,
+) -> Result<Took> {
     let (words, prefixes) = input();
     let (nodes, me) = (w.nodes(), w.node().index());
+    let mine: Vec<&Word> = prefixes.iter().skip(me).step_by(nodes).collect();
     let (tops, build) = lap::together(w, |w| {
         let tops = w.once(|w| Ok(w.alloc_range(LETTERS, |_| Letter::default())))?;
         for word in &words {
@@ -169,8 +194,7 @@ fn over_objects(w: &mut Worker<'_>) -> Result<Took> {
     })?;
     let mut look_up = || {
         lap::together(w, |w| {
-            let mine = prefixes.iter().skip(me).step_by(nodes);
-            let found: u64 = mine.map(|prefix| shared_depth(w, tops, prefix)).sum();
+            let found = look_up(w, tops, &mine)?;
             Ok(w.all_reduce(found, |one, next| one + next)?)
         })
     };
