@@ -20,6 +20,7 @@ mod flushing;
 mod freeing;
 mod gates;
 mod home;
+mod inbox;
 mod invalidation_acks;
 pub(crate) mod kind;
 mod lazy;
@@ -33,10 +34,12 @@ mod one_sided;
 pub(crate) mod parts;
 mod pending_fetches;
 mod propagating;
+mod pushes;
 mod quiescence;
 pub(crate) mod races;
 mod read_ahead;
 mod region;
+mod remembered;
 mod rules;
 mod sections;
 pub(crate) mod switch;
@@ -58,15 +61,14 @@ use crate::sync::notice_delta::Record;
 use crate::{Interval, RegionCommand, WriteNotices};
 use arrays::Arrays;
 use blocks::BlockTable;
-use home::Home;
 use lazy::Lazy;
 use members::Members;
 use object_table::ObjectTable;
 use pending_fetches::Fetching;
 use races::{RaceFinder, Races};
+use remembered::Remembered;
 use rules::rules;
 use treadmarks::TreadMarks;
-use update::Update;
 
 pub use aggregation::MOST_BESIDE;
 pub use arrays::HeldElements;
@@ -81,8 +83,7 @@ pub(crate) struct Protocols {
     /// What the round under way asked for and was freed.
     pub(crate) gone: Option<Freed>,
     pub(crate) lazy: Lazy,
-    pub(crate) update: Update<Oid>,
-    pub(crate) home: Home<Oid>,
+    pub(crate) remembered: Remembered<Oid>,
     pub arrays: Arrays,
     /// The pages of a run under TreadMarks.
     pub treadmarks: TreadMarks,
@@ -106,8 +107,7 @@ impl Protocols {
             fetching: Fetching::default(),
             gone: None,
             lazy: Lazy::default(),
-            update: Update::default(),
-            home: Home::default(),
+            remembered: Remembered::default(),
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
             members: Members::default(),
@@ -164,9 +164,11 @@ impl Protocols {
     /// Something was acquired. There may be no news of it: objects that have a home are written
     /// without notices.
     pub fn acquired(&mut self, out: &mut Commands) {
-        self.home.drop_cached(&mut self.objects, out);
-        let Arrays { home, table, .. } = &mut self.arrays;
-        home.drop_cached(table, out);
+        self.remembered.home.drop_cached(&mut self.objects, out);
+        let Arrays {
+            remembered, table, ..
+        } = &mut self.arrays;
+        remembered.home.drop_cached(table, out);
         self.members_acquired(out)
     }
 
@@ -174,8 +176,8 @@ impl Protocols {
     fn notice(&mut self, interval: &Interval, out: &mut Commands) -> u64 {
         let (version, finder, mut races) = (interval.version(), &mut self.races, 0);
         self.objects.for_each(&interval.written, |oid, object| {
-            self.update.copysets.forget(oid);
-            self.update.inbox.outdate(oid, version, out);
+            self.remembered.copysets.forget(oid);
+            self.remembered.inbox.outdate(oid, version, out);
             if finder.suspects(object.newest()) {
                 races += u64::from(finder.is_race(oid, (version, false), out));
             }
@@ -242,7 +244,7 @@ impl Protocols {
             ArrayEvent::Free { ids, site } => {
                 self.arrays.check_not_freed(ids.first)?;
                 self.blocks_freed(ids);
-                self.update.freed(ids, out);
+                self.remembered.freed_pushes(ids, out);
                 let site = self.races.site(site);
                 self.arrays.free(ids, site, &mut self.races, out);
             }
@@ -274,14 +276,11 @@ impl Protocols {
     /// [`ProtocolError::Freed`] when the object is.
     pub fn overwrite(&mut self, unread: Unread, out: &mut Commands) -> Result<(), ProtocolError> {
         self.check_not_freed(unread.oid)?;
-        let Protocols {
-            objects, update, ..
-        } = self;
-        let object = objects.get_mut(unread.oid);
+        let object = self.objects.get_mut(unread.oid);
         object.coherence.get_or_insert(unread.coherence);
         let version = object.known(unread.creator);
         object.hold(version);
-        update.inbox.forget(unread.oid, out);
+        self.remembered.inbox.forget(unread.oid, out);
         Ok(())
     }
 
@@ -289,11 +288,11 @@ impl Protocols {
     fn overwrite_elements(&mut self, elements: Elements, creator: NodeId, out: &mut Commands) {
         let unread = self.arrays.overwrite(elements, creator);
         let rules = rules::<Elements>(self.arrays.table.coherence(elements.array));
-        let Arrays { home, update, .. } = &mut self.arrays;
+        let remembered = &mut self.arrays.remembered;
         for part in unread {
-            rules.brought(part, false, (home, update), out);
+            rules.brought(part, false, remembered, out);
         }
-        update.inbox.forget(elements, out);
+        remembered.inbox.forget(elements, out);
     }
 
     fn write_elements(&mut self, elements: Elements, site: CallSite, out: &mut Commands) {

@@ -243,8 +243,8 @@ impl Protocol {
             Event::DeliverAgain { from, message } => {
                 let it = &mut self.coherence;
                 match message {
-                    Message::Region(_) => it.home.undefer(from),
-                    Message::Elements(_) => it.arrays.home.undefer(from),
+                    Message::Region(_) => it.remembered.home.undefer(from),
+                    Message::Elements(_) => it.arrays.remembered.home.undefer(from),
                     _ => it.members.undefer(from),
                 }
                 self.handle(from, message, worker, out)?

@@ -23,7 +23,7 @@ impl Protocols {
         if !object.is_valid() || is_written || !object.may_go_along() {
             return None;
         }
-        rules(object.coherence).read_by(to, oid, &mut self.update);
+        rules(object.coherence).read_by(to, oid, &mut self.remembered);
         let object = self.objects.get_mut(oid);
         object.serve();
         let make_clean = std::mem::take(&mut object.exclusive);
@@ -63,7 +63,7 @@ impl Protocols {
             if is_wanted && object.may_go_along() {
                 object.hold(sent.version);
                 self.intervals.sees(sent.version.lamport);
-                self.update.inbox.forget(sent.region, out);
+                self.remembered.inbox.forget(sent.region, out);
                 out.push(Command::InstallAlong(sent));
             } else {
                 out.push(Command::Objects(RegionCommand::Skip(sent)));

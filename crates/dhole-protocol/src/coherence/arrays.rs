@@ -16,12 +16,11 @@ use dhole_model::{
 
 use crate::RegionCommand;
 use crate::array_event::UnreadElements;
-use crate::coherence::home::Home;
 use crate::coherence::object_table::{Ended, ObjectState};
 use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::Table;
-use crate::coherence::update::Update;
+use crate::coherence::remembered::Remembered;
 use crate::command::{Command, Commands};
 
 pub use one_sided::HeldElements;
@@ -36,8 +35,7 @@ pub(crate) struct Arrays {
     /// Freed in the current interval, and where.
     pub(crate) freeing: Vec<(OidRange, SiteId)>,
     pub(crate) fetching: Fetching<Elements>,
-    pub(crate) update: Update<Elements>,
-    pub(crate) home: Home<Elements>,
+    pub(crate) remembered: Remembered<Elements>,
 }
 
 /// What a node's protocol knows of all arrays.
@@ -172,8 +170,7 @@ impl Arrays {
             dirty: Vec::new(),
             freeing: Vec::new(),
             fetching: Fetching::default(),
-            update: Update::default(),
-            home: Home::default(),
+            remembered: Remembered::default(),
         }
     }
 
@@ -207,7 +204,7 @@ impl Arrays {
         (races, time): (&mut RaceFinder, &VectorTime),
         out: &mut Commands,
     ) {
-        self.home.tells = true;
+        self.remembered.home.tells = true;
         let open = time.of(self.me) + 1;
         races.elements_changed_at_home(elements, (self.me, open), site, (time, open), out);
     }
@@ -247,8 +244,8 @@ impl Arrays {
         if self.table.has_freed(elements.array) {
             return;
         }
-        self.update.copysets.forget(elements);
-        self.update.inbox.outdate(elements, version, out);
+        self.remembered.copysets.forget(elements);
+        self.remembered.inbox.outdate(elements, version, out);
         self.table.update(elements, |part, state| {
             if state.hear(version) {
                 state.exclusive = false;

@@ -1,17 +1,13 @@
 //! The end of an interval: what was written in it gets a version, and others are to hear of it.
 
-use dhole_model::{NodeId, OidRange, Version};
-use smallvec::SmallVec;
+use dhole_model::{OidRange, Version};
 
 use super::Protocols;
-use crate::array_blocks::Behind;
 use crate::coherence::object_table::Ended;
-use crate::coherence::parts::{HasParts, Parts};
-use crate::coherence::region::Table;
 use crate::command::{Command, Commands};
 use crate::sync::compaction::joined;
 use crate::sync::interval::Attached;
-use crate::{Interval, Pushed, RegionCommand, RegionMessage, Sent};
+use crate::{Interval, RegionCommand};
 
 impl Protocols {
     /// From now on others may read what is clean here without a message. What is written here
@@ -29,7 +25,11 @@ impl Protocols {
         self.end_young(out);
         self.treadmarks.protect(out);
         self.races.ends_at_home(out);
-        let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
+        let flushed = [
+            &mut self.remembered.home.tells,
+            &mut self.arrays.remembered.home.tells,
+        ]
+        .map(std::mem::take);
         let notices = self.members.notices(self.intervals.open_version());
         let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
         if self.lazy.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
@@ -67,40 +67,6 @@ impl Protocols {
         self.end_freeing(&interval.freed, version);
         self.intervals.keep_own(interval);
         out.push(Command::IntervalEnded);
-    }
-
-    /// Pushes what an interval of this version wrote to those that read it last.
-    fn push_written<R: HasParts>(
-        &mut self,
-        written: impl Iterator<Item = R>,
-        version: Version,
-        out: &mut Commands,
-    ) {
-        let Parts { table, update, .. } = R::parts(self);
-        if update.copysets.are_empty() && update.next.are_empty() {
-            return;
-        }
-        let next = update.next.take();
-        let readers = |region| update.copysets.of(region).chain(next.of(region));
-        let mut pushes: Vec<(NodeId, R)> = written.flat_map(readers).collect();
-        for (_, region) in &pushes {
-            table.update(*region, |_, state| state.serve());
-        }
-        pushes.sort_unstable();
-        pushes.dedup();
-        out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
-            let pushed = of_one.iter().map(|&(_, region)| Pushed {
-                sent: Sent { region, version },
-                bytes: 0,
-            });
-            let pushed = pushed.collect();
-            Command::SendUnits {
-                to: SmallVec::from_elem(of_one[0].0, 1),
-                message: R::message(RegionMessage::Update { pushed }),
-                units: of_one.iter().map(|(_, region)| region.unit()).collect(),
-                what: Behind::Pushed,
-            }
-        }));
     }
 
     /// Makes the objects clean that were written in the interval of this version, but for those

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use dhole_model::{Elements, NodeId, Oid, Version};
+use dhole_model::{Elements, NodeId, Oid};
 use smallvec::SmallVec;
 
 use super::Protocols;
@@ -14,7 +14,7 @@ use crate::coherence::deferred::defer;
 use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
-use crate::coherence::region::{Table, push_region};
+use crate::coherence::region::Table;
 use crate::coherence::rules::rules;
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
@@ -43,7 +43,7 @@ impl Protocols {
             return Err(freed);
         }
         self.fetching.fetches.begin();
-        self.home.asks();
+        self.remembered.home.asks();
         let mut unversioned = SmallVec::<[_; 1]>::new();
         for miss in misses {
             let &Unread {
@@ -52,7 +52,7 @@ impl Protocols {
                 zero_ok,
                 coherence,
             } = miss;
-            if !self.update.inbox.is_empty() {
+            if !self.remembered.inbox.is_empty() {
                 let known = self.objects.get(oid).coherence.unwrap_or(coherence);
                 // A member takes what was pushed to it itself.
                 if known.properties().has_versions() {
@@ -95,7 +95,7 @@ impl Protocols {
         let mut arrays = misses.iter().map(|miss| miss.elements.array);
         arrays.try_for_each(|array| self.arrays.check_not_freed(array))?;
         self.arrays.fetching.fetches.begin();
-        self.arrays.home.asks();
+        self.arrays.remembered.home.asks();
         for miss in misses {
             let (elements, may_be_zero) = self.arrays.table.missed(miss);
             let zero_ok = miss.zero_ok && may_be_zero;
@@ -145,30 +145,6 @@ impl Protocols {
             let wanted = Wanted { region, need };
             fetching.fetches.want(before, beside, wanted);
         });
-    }
-
-    /// Makes pushed copies readable where they are new enough.
-    fn take_pushed<R: HasParts>(&mut self, region: R, creator: NodeId, out: &mut Commands) {
-        let Parts { table, update, .. } = R::parts(self);
-        if update.inbox.is_empty() {
-            return;
-        }
-        let mut taken = SmallVec::<[(R, Version); 1]>::new();
-        table.each(region, |part, state| {
-            if !state.is_valid() {
-                let (inbox, need) = (&mut update.inbox, state.known(creator));
-                inbox.take(part, need, out, |part, version| taken.push((part, version)));
-            }
-        });
-        let mut joined = SmallVec::<[R; 1]>::new();
-        for &(part, version) in &taken {
-            table.update(part, |_, state| state.hold(version));
-            push_region(&mut joined, part);
-        }
-        let install = |part| R::command(RegionCommand::InstallKept(part));
-        out.extend(joined.into_iter().map(install));
-        let seen = taken.iter().map(|(_, version)| version.lamport);
-        seen.for_each(|lamport| self.intervals.sees(lamport));
     }
 
     /// Asks for what is missed. What should come along goes with what is asked first.
@@ -270,7 +246,9 @@ impl Protocols {
             follow,
             ..
         } = request.fetch;
-        let Parts { table, home, .. } = R::parts(self);
+        let Parts {
+            table, remembered, ..
+        } = R::parts(self);
         let mut says = true;
         for (place, &Wanted { region, need }) in wanted.iter().enumerate() {
             let state = table.whole(region);
@@ -286,7 +264,7 @@ impl Protocols {
             says &= rules(state.coherence).says_what_is_kept(region, me, table);
         }
         let regions = wanted.iter().map(|wanted| wanted.region);
-        let keep = says && home.fetched(to, regions);
+        let keep = says && remembered.home.fetched(to, regions);
         let (mut place, mut pre_images) = (0, SmallVec::new());
         let sent = SpareLists::reply(wanted, |wanted| {
             place += 1;
@@ -312,7 +290,9 @@ impl Protocols {
         pre_images: &mut SmallVec<[R; 1]>,
         fx: &mut impl Effects,
     ) -> Option<Sent<R>> {
-        let Parts { table, update, .. } = R::parts(self);
+        let Parts {
+            table, remembered, ..
+        } = R::parts(self);
         let whole = table.update_whole(region, |part, state| {
             state.serve();
             if std::mem::take(&mut state.exclusive) {
@@ -323,7 +303,7 @@ impl Protocols {
         if whole.pre_image {
             pre_images.push(region);
         }
-        rules(whole.coherence).read_by(to, region, update);
+        rules(whole.coherence).read_by(to, region, remembered);
         if whole.exclusive && self.lazy.publishes {
             region.was_exclusive(self, fx);
         }
@@ -341,8 +321,7 @@ impl Protocols {
         let Parts {
             table,
             fetching,
-            home,
-            update,
+            remembered,
             ..
         } = R::parts(self);
         let Some(asked) = fetching.fetches.question(from, round)? else {
@@ -364,8 +343,7 @@ impl Protocols {
                 fx.commands().push(R::command(RegionCommand::Skip(sent)));
                 continue;
             }
-            let parts = (&mut *home, &mut *update);
-            rules(whole.coherence).brought(sent.region, keep, parts, fx.commands());
+            rules(whole.coherence).brought(sent.region, keep, remembered, fx.commands());
             R::install(sent, fx);
         }
         // What this node writes next must be newer than what it sees, told of it or not.

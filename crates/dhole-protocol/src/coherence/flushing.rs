@@ -16,9 +16,13 @@ impl Protocols {
     pub fn flush(&mut self, out: &mut Commands) {
         let time = self.intervals.open_time();
         let Protocols { me, races, .. } = self;
-        let Arrays { home, table, .. } = &mut self.arrays;
-        home.flush((*me, &time), table, races, out);
-        self.home.flush((*me, &time), &mut self.objects, races, out);
+        let Arrays {
+            remembered, table, ..
+        } = &mut self.arrays;
+        remembered.home.flush((*me, &time), table, races, out);
+        self.remembered
+            .home
+            .flush((*me, &time), &mut self.objects, races, out);
         self.members_release(out);
         self.is_home(out);
     }

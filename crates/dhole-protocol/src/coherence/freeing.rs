@@ -34,16 +34,15 @@ impl Protocols {
         let site = self.races.site(site);
         let Protocols {
             objects,
-            update,
-            home,
+            remembered,
             lazy,
             races,
             members,
             ..
         } = self;
         objects.for_each(&[range], |oid, object| {
-            update.forget(oid, out);
-            rules(object.coherence).freed(oid, object, (home, races, members));
+            remembered.forget_pushes(oid, out);
+            rules(object.coherence).freed(oid, object, (&mut remembered.home, races, members));
             if !object.dirty {
                 lazy.dirty.push((oid, site));
             }
@@ -65,8 +64,7 @@ impl Protocols {
         let (version, mut races) = (interval.version(), 0);
         let Protocols {
             objects,
-            update,
-            home,
+            remembered,
             races: finder,
             members,
             blocks,
@@ -76,14 +74,14 @@ impl Protocols {
             if finder.suspects(object.newest()) {
                 races += u64::from(finder.is_race(oid, (version, true), out));
             }
-            update.forget(oid, out);
-            rules(object.coherence).freed(oid, object, (home, finder, members));
+            remembered.forget_pushes(oid, out);
+            rules(object.coherence).freed(oid, object, (&mut remembered.home, finder, members));
             object.hear(version);
             object.free();
         });
         for range in &interval.freed {
             // A push may have come of an object of which nothing else is known.
-            update.freed(*range, out);
+            remembered.freed_pushes(*range, out);
             blocks.forget(*range);
             races += self.arrays.notice_freed(*range, version, finder, out);
         }

@@ -77,8 +77,8 @@ impl Protocols {
     /// The worker uses an array. What was pushed of its blocks before was kept as of objects.
     fn meet_blocks(&mut self, blocks: ArrayBlocks, out: &mut Commands) {
         self.blocks.meet(blocks);
-        if !self.update.inbox.is_empty() {
-            self.update.freed(blocks.ids(), out);
+        if !self.remembered.inbox.is_empty() {
+            self.remembered.freed_pushes(blocks.ids(), out);
         }
     }
 
@@ -163,13 +163,13 @@ impl Protocols {
         }
         let Protocols {
             objects,
-            home,
+            remembered,
             races,
             members,
             ..
         } = self;
         objects.for_each(&[ids], |unit, state| {
-            rules::<Oid>(known).freed(unit, state, (home, races, members));
+            rules::<Oid>(known).freed(unit, state, (&mut remembered.home, races, members));
             state.free();
         });
         self.blocks.forget(ids);

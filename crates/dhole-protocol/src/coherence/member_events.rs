@@ -37,7 +37,10 @@ impl Protocols {
             blocks: &self.blocks,
             writes: self.members.writes,
         };
-        let inboxes = (&mut self.update.inbox, &mut self.arrays.update.inbox);
+        let inboxes = (
+            &mut self.remembered.inbox,
+            &mut self.arrays.remembered.inbox,
+        );
         self.members.take(around, inboxes, out, event)
     }
 
@@ -117,7 +120,8 @@ impl Protocols {
     /// A flush is over once all homes have acknowledged its objects and its elements, all that keep
     /// copies know of it, and no member has anything left to do.
     pub(crate) fn is_home(&mut self, out: &mut Commands) {
-        let flushes = self.home.is_flushing() || self.arrays.home.is_flushing();
+        let flushes =
+            self.remembered.home.is_flushing() || self.arrays.remembered.home.is_flushing();
         if !flushes && self.members.are_over() {
             self.members.settle();
             out.push(Command::Done);

@@ -37,7 +37,7 @@ impl Protocols {
         let has_home = object.had_home || coherence.properties().has_home;
         let is_zero = need.lamport == 0 && zero_ok && !has_home;
         let is_there = need.node != self.me && !object.is_valid() && !is_zero;
-        (is_there && !self.update.inbox.has(oid)).then_some(Wanted { region: oid, need })
+        (is_there && !self.remembered.inbox.has(oid)).then_some(Wanted { region: oid, need })
     }
 
     /// A copy of this version was read in the memory of its last writer, and is here now.
@@ -46,8 +46,8 @@ impl Protocols {
         self.intervals.sees(sent.version.lamport);
         let object = self.objects.get_mut(sent.region);
         object.hold(sent.version);
-        let parts = (&mut self.home, &mut self.update);
-        rules(object.coherence).brought(sent.region, false, parts, out);
+        let rules = rules(object.coherence);
+        rules.brought(sent.region, false, &mut self.remembered, out);
     }
 
     /// Elements in the version needed, or a newer one, were read in the memory of their last
@@ -61,8 +61,8 @@ impl Protocols {
         self.intervals.sees(newest.lamport);
         self.arrays.read_there(wanted);
         let coherence = self.arrays.table.coherence(wanted.region.array);
-        let parts = (&mut self.arrays.home, &mut self.arrays.update);
-        rules(coherence).brought(wanted.region, false, parts, out);
+        let remembered = &mut self.arrays.remembered;
+        rules(coherence).brought(wanted.region, false, remembered, out);
     }
 
     /// The version in which others may read an object here without a message; `None` where it may
@@ -81,7 +81,7 @@ impl Protocols {
         let object = self.objects.get_mut(oid);
         object.serve();
         let rules = rules(object.coherence);
-        readers.for_each(|reader| rules.read_by(reader, oid, &mut self.update));
+        readers.for_each(|reader| rules.read_by(reader, oid, &mut self.remembered));
         std::mem::take(&mut object.exclusive)
     }
 }

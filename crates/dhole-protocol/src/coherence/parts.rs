@@ -5,24 +5,22 @@ use smallvec::SmallVec;
 
 use super::Protocols;
 use crate::coherence::arrays::Arrays;
-use crate::coherence::home::Home;
 use crate::coherence::invalidation_acks::Then;
 use crate::coherence::kind::Kind;
 use crate::coherence::pending_fetches::Fetching;
 use crate::coherence::races::RaceFinder;
-use crate::coherence::region::{Table, push};
-use crate::coherence::update::{MOST_KEPT_BYTES, Update};
-use crate::command::{Command, Commands, WorkerIs};
+use crate::coherence::region::push;
+use crate::coherence::remembered::Remembered;
+use crate::command::{Commands, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
-use crate::{Flush, Pushed, RegionMessage, Sent};
+use crate::{Flush, Sent};
 
 /// The part of a node's protocols that is about one kind of regions.
 pub(crate) struct Parts<'a, R: HasParts> {
     pub table: &'a mut R::Table,
     pub fetching: &'a mut Fetching<R>,
-    pub home: &'a mut Home<R>,
-    pub update: &'a mut Update<R>,
+    pub remembered: &'a mut Remembered<R>,
     pub races: &'a mut RaceFinder,
 }
 
@@ -48,8 +46,7 @@ impl HasParts for Oid {
         Parts {
             table: &mut protocols.objects,
             fetching: &mut protocols.fetching,
-            home: &mut protocols.home,
-            update: &mut protocols.update,
+            remembered: &mut protocols.remembered,
             races: &mut protocols.races,
         }
     }
@@ -62,7 +59,9 @@ impl HasParts for Oid {
         all.fetching.beside.clear();
         let at = (self, all.races.site(site));
         let (objects, races) = (&mut all.objects, &all.races);
-        all.home.write_fault(all.me, at, objects, races, out);
+        all.remembered
+            .home
+            .write_fault(all.me, at, objects, races, out);
     }
 
     fn was_exclusive(self, protocols: &mut Protocols, fx: &mut impl Effects) {
@@ -79,15 +78,13 @@ impl HasParts for Elements {
         let Arrays {
             table,
             fetching,
-            home,
-            update,
+            remembered,
             ..
         } = &mut protocols.arrays;
         Parts {
             table,
             fetching,
-            home,
-            update,
+            remembered,
             races: &mut protocols.races,
         }
     }
@@ -101,9 +98,11 @@ impl HasParts for Elements {
     fn write_for_home(self, all: &mut Protocols, site: CallSite, out: &mut Commands) {
         let (me, site) = (all.me, all.races.site(site));
         let (looks, mut here) = (all.races.is_looking(), SmallVec::<[Elements; 2]>::new());
-        let Arrays { table, home, .. } = &mut all.arrays;
+        let Arrays {
+            table, remembered, ..
+        } = &mut all.arrays;
         table.write(self, out, |part, state| {
-            push(&mut home.written, part, site);
+            push(&mut remembered.home.written, part, site);
             here.extend((looks && state.is_held_by(me)).then_some(part));
         });
         let time = all.intervals.time();
@@ -126,8 +125,8 @@ impl Protocols {
         self.check_flushed_at(from, flush.at.as_deref())?;
         let (me, open) = (self.me, self.intervals.open());
         let it = R::parts(self);
-        it.home
-            .flushed((me, from, flush), worker, it.table, (it.races, open), out)
+        let home = &mut it.remembered.home;
+        home.flushed((me, from, flush), worker, it.table, (it.races, open), out)
     }
 
     /// The home of regions says that copies of them are outdated.
@@ -138,9 +137,14 @@ impl Protocols {
         regions: &[R],
         out: &mut Commands,
     ) {
-        let Parts { fetching, home, .. } = R::parts(self);
+        let Parts {
+            fetching,
+            remembered,
+            ..
+        } = R::parts(self);
         let all = regions.iter().copied();
         let awaited = all.filter(|region| fetching.fetches.awaits(*region));
+        let home = &mut remembered.home;
         home.outdated((from, number), regions, awaited.collect(), out);
     }
 
@@ -151,7 +155,7 @@ impl Protocols {
         number: u32,
         out: &mut Commands,
     ) -> Result<bool, ProtocolError> {
-        let then = R::parts(self).home.knows(from, number, out)?;
+        let then = R::parts(self).remembered.home.knows(from, number, out)?;
         if then == Some(Then::GoOn) {
             self.is_home(out);
         }
@@ -165,44 +169,8 @@ impl Protocols {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        R::parts(self).home.acknowledged(from, number)?;
+        R::parts(self).remembered.home.acknowledged(from, number)?;
         self.is_home(out);
         Ok(())
-    }
-
-    /// Takes pushes of regions that this node read before.
-    pub fn pushed<R: HasParts>(&mut self, from: NodeId, pushed: &[Pushed<R>], out: &mut Commands) {
-        let (useful_from, mut unread) = (self.pushes_from, Vec::new());
-        let Parts { update, table, .. } = R::parts(self);
-        for &Pushed { sent, bytes } in pushed {
-            let Sent { region, version } = sent;
-            if table.is_freed(region) || version.lamport < useful_from {
-                out.push(Command::PassOver { bytes });
-                continue;
-            }
-            let each = bytes / region.units();
-            table.each(region, |part, state| {
-                if state.held() >= Some(version) || state.known(from) > version {
-                    let bytes = each * part.units();
-                    out.push(Command::PassOver { bytes });
-                } else {
-                    let (inbox, limits) = (&mut update.inbox, (each, MOST_KEPT_BYTES));
-                    inbox.receive((part, version), limits, &mut unread, out);
-                }
-            });
-        }
-        if !unread.is_empty() {
-            let message = R::message(RegionMessage::DropOut {
-                regions: unread.into(),
-            });
-            out.push(Command::Send { to: from, message });
-        }
-    }
-
-    /// A node does not read what is pushed to it.
-    pub fn drop_out<R: HasParts>(&mut self, from: NodeId, regions: &[R]) {
-        let copysets = &mut R::parts(self).update.copysets;
-        let regions = regions.iter();
-        regions.for_each(|region| copysets.leave(*region, from));
     }
 }

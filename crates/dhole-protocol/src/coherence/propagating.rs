@@ -9,12 +9,12 @@
 use dhole_model::{Elements, NodeId, Oid};
 
 use super::Protocols;
-use crate::array_blocks::Behind;
+use crate::Sent;
 use crate::coherence::parts::{HasParts, Parts};
+use crate::coherence::pushes::push;
 use crate::coherence::region::Table;
-use crate::command::{Command, Commands};
+use crate::command::Commands;
 use crate::error::ProtocolError;
-use crate::{Pushed, RegionMessage, Sent};
 
 impl Protocols {
     /// The worker sends objects and elements, which this node wrote last, to other nodes.
@@ -67,12 +67,14 @@ impl Protocols {
     fn propagate_regions<R: HasParts>(&mut self, regions: &[R], to: &[NodeId], out: &mut Commands) {
         let (mut pushed, mut exclusive) = (Vec::new(), Vec::new());
         for region in regions {
-            let Parts { table, update, .. } = R::parts(self);
+            let Parts {
+                table, remembered, ..
+            } = R::parts(self);
             table.update(*region, |part, state| {
                 // Its next version is announced.
                 state.serve();
                 if state.dirty {
-                    let join = |node: &NodeId| update.next.join(part, *node);
+                    let join = |node: &NodeId| remembered.next.join(part, *node);
                     return to.iter().for_each(join);
                 }
                 if std::mem::take(&mut state.exclusive) {
@@ -92,16 +94,6 @@ impl Protocols {
         if pushed.is_empty() || to.is_empty() {
             return;
         }
-        let units = pushed.iter().map(|sent| sent.region.unit()).collect();
-        let pushed = pushed.into_iter().map(|sent| Pushed { sent, bytes: 0 });
-        let message = R::message(RegionMessage::Update {
-            pushed: pushed.collect(),
-        });
-        out.push(Command::SendUnits {
-            to: to.into(),
-            message,
-            units,
-            what: Behind::Pushed,
-        });
+        push(to.into(), pushed.into_iter(), out);
     }
 }

@@ -5,23 +5,25 @@ use super::Protocols;
 impl Protocols {
     /// Whether the worker wrote objects that have a home since their last flush.
     pub fn has_unflushed(&self) -> bool {
-        self.home.has_written() || self.arrays.home.has_written() || self.members.must_release()
+        self.remembered.home.has_written()
+            || self.arrays.remembered.home.has_written()
+            || self.members.must_release()
     }
 
     /// Whether requests wait for the worker.
     pub fn has_deferred(&self) -> bool {
         self.fetching.has_deferred()
-            || self.home.deferred() > 0
+            || self.remembered.home.deferred() > 0
             || self.treadmarks.has_deferred()
             || self.arrays.fetching.has_deferred()
-            || self.arrays.home.deferred() > 0
+            || self.arrays.remembered.home.deferred() > 0
             || self.members.have_deferred()
     }
 
     /// How many requests wait for the worker.
     pub fn deferred(&self) -> usize {
-        let objects = self.fetching.deferred.len() + self.home.deferred();
-        let elements = self.arrays.fetching.deferred.len() + self.arrays.home.deferred();
+        let objects = self.fetching.deferred.len() + self.remembered.home.deferred();
+        let elements = self.arrays.fetching.deferred.len() + self.arrays.remembered.home.deferred();
         objects + elements + self.treadmarks.deferred() + self.members.deferred()
     }
 
@@ -36,8 +38,10 @@ impl Protocols {
             || self.arrays.is_dirty()
             || self.treadmarks.is_writable()
             || self.has_unflushed();
-        let to_tell = self.home.tells || self.arrays.home.tells || self.races.has_to_tell();
-        let kept = self.home.has_cached() || self.arrays.home.has_cached();
+        let to_tell = self.remembered.home.tells
+            || self.arrays.remembered.home.tells
+            || self.races.has_to_tell();
+        let kept = self.remembered.home.has_cached() || self.arrays.remembered.home.has_cached();
         let quiet = self.members.are_quiescent();
         quiet && !(written || to_tell || kept || self.has_deferred())
     }

@@ -48,7 +48,7 @@ impl Protocols {
             let is_zero = wanted.need.lamport == 0 && missed.zero_ok;
             let is_other = oid != missed.oid && wanted.need.node == need.node;
             let lacks = is_other && !object.is_valid() && !object.freed && !is_zero;
-            let may = lacks && may_be_ahead(&object, missed) && !self.update.inbox.has(oid);
+            let may = lacks && may_be_ahead(&object, missed) && !self.remembered.inbox.has(oid);
             may.then_some(wanted)
         });
         let wanted: WantedList = wanted.take(MOST_BESIDE).collect();

@@ -18,7 +18,7 @@ use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::HasParts;
 use crate::coherence::races::RaceFinder;
 use crate::coherence::region::Table;
-use crate::coherence::update::Update;
+use crate::coherence::remembered::Remembered;
 use crate::command::{Commands, WorkerIs};
 
 /// The answers of the protocol that keeps a region consistent.
@@ -48,7 +48,7 @@ impl<R: HasParts> Deref for RulesOf<R> {
 }
 
 /// What protocols remember of an object that is freed.
-pub(crate) type Remembered<'a, R> = (&'a mut Home<R>, &'a mut RaceFinder, &'a mut Members);
+pub(crate) type Forgetting<'a, R> = (&'a mut Home<R>, &'a mut RaceFinder, &'a mut Members);
 
 /// The answers of a protocol about regions of one kind.
 pub(crate) trait Rules<R: HasParts> {
@@ -67,18 +67,12 @@ pub(crate) trait Rules<R: HasParts> {
     fn read_miss(&self, _all: &mut Protocols, _unit: Oid, _creator: NodeId, _: &mut Commands) {}
 
     /// A node gets a copy from this node.
-    fn read_by(&self, _reader: NodeId, _region: R, _update: &mut Update<R>) {}
+    fn read_by(&self, _reader: NodeId, _region: R, _remembered: &mut Remembered<R>) {}
 
     /// A copy has come for which this node asked. `keep` is what its sender says of
     /// [keeping](Rules::says_what_is_kept) it.
-    fn brought(
-        &self,
-        region: R,
-        _keep: bool,
-        (_, update): (&mut Home<R>, &mut Update<R>),
-        out: &mut Commands,
-    ) {
-        update.inbox.forget(region, out);
+    fn brought(&self, region: R, _keep: bool, remembered: &mut Remembered<R>, out: &mut Commands) {
+        remembered.inbox.forget(region, out);
     }
 
     /// Whether this node says of a region whether those that fetch it keep their copies over
@@ -88,7 +82,7 @@ pub(crate) trait Rules<R: HasParts> {
     }
 
     /// An object or a block was freed, and is forgotten next.
-    fn freed(&self, _object: Oid, _state: &mut ObjectState, _remembered: Remembered<'_, R>) {}
+    fn freed(&self, _object: Oid, _state: &mut ObjectState, _remembered: Forgetting<'_, R>) {}
 
     /// The worker has allocated objects here.
     fn allocated(&self, _all: &mut Protocols, _objects: OidRange, _out: &mut Commands) {}
@@ -127,8 +121,8 @@ impl<R: HasParts> Rules<R> for UpdateRules {
         region.write_announced(all, site, out);
     }
 
-    fn read_by(&self, reader: NodeId, region: R, update: &mut Update<R>) {
-        update.copysets.join(region, reader);
+    fn read_by(&self, reader: NodeId, region: R, remembered: &mut Remembered<R>) {
+        remembered.copysets.join(region, reader);
     }
 }
 
@@ -140,21 +134,15 @@ impl<R: HasParts> Rules<R> for HomeRules {
         region.write_for_home(all, site, out);
     }
 
-    fn brought(
-        &self,
-        region: R,
-        keep: bool,
-        (home, _): (&mut Home<R>, &mut Update<R>),
-        _: &mut Commands,
-    ) {
-        home.cache(region, keep);
+    fn brought(&self, region: R, keep: bool, remembered: &mut Remembered<R>, _: &mut Commands) {
+        remembered.home.cache(region, keep);
     }
 
     fn says_what_is_kept(&self, region: R, me: NodeId, table: &R::Table) -> bool {
         table.is_at_home(region, me)
     }
 
-    fn freed(&self, object: Oid, state: &mut ObjectState, (home, races, _): Remembered<'_, R>) {
+    fn freed(&self, object: Oid, state: &mut ObjectState, (home, races, _): Forgetting<'_, R>) {
         let ids = OidRange::one(object);
         home.forget(ids);
         races.forget_at_home(ids);
@@ -185,7 +173,7 @@ impl<R: HasParts> Rules<R> for MemberId {
         });
     }
 
-    fn freed(&self, object: Oid, _: &mut ObjectState, (.., members): Remembered<'_, R>) {
+    fn freed(&self, object: Oid, _: &mut ObjectState, (.., members): Forgetting<'_, R>) {
         members.freed(*self, object);
     }
 

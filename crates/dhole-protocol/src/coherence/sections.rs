@@ -17,6 +17,6 @@ impl Protocols {
 
     /// See [`Home::before_section`].
     pub fn before_section(&mut self, objects: &[Oid], out: &mut Commands) -> bool {
-        self.home.before_section(self.me, objects, out)
+        self.remembered.home.before_section(self.me, objects, out)
     }
 }

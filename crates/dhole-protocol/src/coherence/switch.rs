@@ -56,13 +56,10 @@ impl Protocols {
     ) {
         let me = self.me;
         let Parts {
-            table,
-            update,
-            home,
-            ..
+            table, remembered, ..
         } = R::parts(self);
-        update.forget(region, out);
-        home.switched(OidRange::one(region.id()));
+        remembered.forget_pushes(region, out);
+        remembered.home.switched(OidRange::one(region.id()));
         table.update(region, |part, state| {
             // A node that left the barrier before this one may have asked for it.
             state.serve();

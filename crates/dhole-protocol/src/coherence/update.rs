@@ -2,64 +2,23 @@
 //! to those that read it last.
 //!
 //! A node joins the *copyset* of a region when it fetches it from its last writer, and stays in it
-//! from push to push until it says that it does not read any more, or another node writes it.
-//!
-//! A push never decides what is valid: notices do, as in the lazy protocol. A pushed copy is kept
-//! aside, and the object's handle stays null, until a miss finds that the copy is new enough and
-//! takes it instead of asking another node. So whether pushes are read is known at no cost on a
-//! hit, and a push that is late, lost or dropped costs a fetch and nothing else.
+//! from push to push until it says that it does not read any more, or another node writes it. What
+//! is pushed waits in the [inbox](super::inbox) of its receiver. All else is as under
+//! [lazy](super::lazy).
 
-use dhole_model::{NodeId, OidRange, Version};
+use dhole_model::{NodeId, OidRange};
 
-use crate::RegionCommand;
-use crate::coherence::kind::Kind;
-use crate::coherence::region::{Region, RegionMap, RegionsByNode, push_region};
-use crate::command::{Command, Commands};
-
-/// The most bytes of pushed copies of one kind that wait on a node. A push beyond it is dropped.
-pub(super) const MOST_KEPT_BYTES: u64 = 16 << 20;
-
-/// So many pushes in a row that nobody read make their receiver drop out of the copyset.
-const MOST_UNREAD: u8 = 2;
-
-/// One node's part of the protocol, for one kind of regions.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Update<R: Kind> {
-    pub copysets: CopySets<R>,
-    /// The nodes that get what is written in this interval, without having read it.
-    pub next: CopySets<R>,
-    pub inbox: Inbox<R>,
-}
-
-impl<R: Kind> Default for Update<R> {
-    fn default() -> Self {
-        Update {
-            copysets: CopySets(RegionsByNode::default()),
-            next: CopySets(RegionsByNode::default()),
-            inbox: Inbox::default(),
-        }
-    }
-}
-
-impl<R: Kind> Update<R> {
-    /// A region is kept consistent otherwise from now on.
-    pub fn forget(&mut self, region: R, out: &mut Commands) {
-        self.copysets.forget(region);
-        self.next.forget(region);
-        self.inbox.forget(region, out);
-    }
-
-    /// The regions with these ids were freed.
-    pub fn freed(&mut self, ids: OidRange, out: &mut Commands) {
-        self.copysets.0.forget(ids);
-        self.next.0.forget(ids);
-        self.inbox.freed(ids, out);
-    }
-}
+use crate::coherence::region::{Region, RegionsByNode};
 
 /// The nodes that read last what this node wrote.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct CopySets<R: Region>(RegionsByNode<R, bool>);
+
+impl<R: Region> Default for CopySets<R> {
+    fn default() -> Self {
+        CopySets(RegionsByNode::default())
+    }
+}
 
 impl<R: Region> CopySets<R> {
     /// Whether no region has readers.
@@ -70,11 +29,6 @@ impl<R: Region> CopySets<R> {
     /// The nodes that a new version of a region is sent to, each with the parts that it reads.
     pub fn of(&self, region: R) -> impl Iterator<Item = (NodeId, R)> {
         self.0.by_node(region)
-    }
-
-    /// Takes all out.
-    pub fn take(&mut self) -> CopySets<R> {
-        CopySets(std::mem::take(&mut self.0))
     }
 
     /// A node has fetched the region here, or is to get it.
@@ -91,136 +45,10 @@ impl<R: Region> CopySets<R> {
     pub fn forget(&mut self, region: R) {
         self.0.change_all(region, |_, _, reads| *reads = false);
     }
-}
-
-/// A pushed copy of a part of a region.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-struct Kept {
-    /// Its version; none where nothing was pushed since it was read.
-    version: Option<Version>,
-    /// Bytes of each object or element kept aside; 0 where the copy was dropped.
-    each: u64,
-    /// Pushes before this one that were not read.
-    unread: u8,
-}
-
-/// The pushes of a node since it last read what was pushed.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Inbox<R: Region> {
-    kept: RegionMap<R, Kept>,
-    bytes: u64,
-}
-
-impl<R: Region> Default for Inbox<R> {
-    fn default() -> Self {
-        let kept = RegionMap::default();
-        Inbox { kept, bytes: 0 }
-    }
-}
-
-impl<R: Kind> Inbox<R> {
-    /// Takes a push of a version that is news here, of so many bytes `each`; adds to `unread` what
-    /// its sender should not push any more. No more than `limit` bytes are kept.
-    pub fn receive(
-        &mut self,
-        (region, version): (R, Version),
-        (each, limit): (u64, u64),
-        unread: &mut Vec<R>,
-        out: &mut Commands,
-    ) {
-        let all = &mut self.bytes;
-        self.kept.update(region, |part, kept| {
-            let bytes = each * part.units();
-            if kept.version >= Some(version) {
-                out.push(Command::PassOver { bytes });
-                return;
-            }
-            let before = kept.version.map_or(0, |_| kept.unread + 1);
-            discard(part, kept, all, out);
-            let fits = bytes <= limit.saturating_sub(*all);
-            out.push(match fits {
-                true => R::command(RegionCommand::Keep {
-                    region: part,
-                    bytes,
-                }),
-                false => Command::PassOver { bytes },
-            });
-            *kept = Kept {
-                version: Some(version),
-                each: if fits { each } else { 0 },
-                unread: before.min(MOST_UNREAD),
-            };
-            *all += kept.each * part.units();
-            if kept.unread == MOST_UNREAD {
-                push_region(unread, part);
-            }
-        });
-    }
-
-    /// Calls `taken` with the parts of which a kept copy may be taken, and its version; others are
-    /// dropped.
-    #[inline]
-    pub fn take(
-        &mut self,
-        region: R,
-        need: Version,
-        out: &mut Commands,
-        mut taken: impl FnMut(R, Version),
-    ) {
-        let all = &mut self.bytes;
-        self.kept.change(region, |part, kept| {
-            match kept.version.filter(|v| kept.each > 0 && *v >= need) {
-                Some(version) => {
-                    *all -= kept.each * part.units();
-                    taken(part, version);
-                }
-                None => discard(part, kept, all, out),
-            }
-            *kept = Kept::default();
-        });
-    }
-
-    /// Whether nothing was pushed since it was read.
-    pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
-    }
-
-    /// Whether a push of the region waits, or of a part of it, with its bytes.
-    pub fn has(&self, region: R) -> bool {
-        self.kept.of(region).any(|(_, kept)| kept.each > 0)
-    }
-
-    /// A notice told of `version`: an older copy will never be read.
-    pub fn outdate(&mut self, region: R, version: Version, out: &mut Commands) {
-        let all = &mut self.bytes;
-        self.kept.change(region, |part, kept| {
-            if kept.version < Some(version) {
-                discard(part, kept, all, out);
-            }
-        });
-    }
-
-    /// The region is kept consistent otherwise from now on, or was fetched.
-    pub fn forget(&mut self, region: R, out: &mut Commands) {
-        let all = &mut self.bytes;
-        self.kept.change(region, |part, kept| {
-            discard(part, kept, all, out);
-            *kept = Kept::default();
-        });
-    }
 
     /// The regions with these ids were freed.
-    fn freed(&mut self, ids: OidRange, out: &mut Commands) {
-        let all = &mut self.bytes;
-        self.kept
-            .take_all(ids, |part, kept| discard(part, kept, all, out));
-    }
-}
-
-fn discard<R: Kind>(part: R, kept: &mut Kept, all: &mut u64, out: &mut Commands) {
-    if kept.each > 0 {
-        *all -= std::mem::take(&mut kept.each) * part.units();
-        out.push(R::command(RegionCommand::Discard(part)));
+    pub fn freed(&mut self, ids: OidRange) {
+        self.0.forget(ids);
     }
 }
 
@@ -230,76 +58,9 @@ mod tests {
 
     use super::*;
 
-    fn version(lamport: u64) -> Version {
-        let node = NodeId(1);
-        Version { lamport, node }
-    }
-
-    /// Whether the sender of this push should stop, where 100 bytes are kept.
-    fn receive(
-        inbox: &mut Inbox<Oid>,
-        [oid, lamport, bytes]: [u64; 3],
-        out: &mut Commands,
-    ) -> bool {
-        let mut unread = Vec::new();
-        inbox.receive((Oid(oid), version(lamport)), (bytes, 100), &mut unread, out);
-        !unread.is_empty()
-    }
-
-    fn keep(region: Oid, bytes: u64) -> Command {
-        Oid::command(RegionCommand::Keep { region, bytes })
-    }
-
-    fn take(inbox: &mut Inbox<Oid>, oid: u64, out: &mut Commands) -> Option<Version> {
-        let mut found = None;
-        inbox.take(Oid(oid), version(1), out, |_, version| {
-            found = Some(version)
-        });
-        found
-    }
-
-    #[test]
-    fn a_push_beyond_the_limit_is_dropped_and_room_comes_back_when_others_are_read() {
-        let (mut inbox, mut out) = (Inbox::default(), Vec::new());
-        receive(&mut inbox, [64, 1, 60], &mut out);
-        receive(&mut inbox, [65, 1, 60], &mut out);
-        let oid = Oid(64);
-        assert_eq!(out, [keep(oid, 60), Command::PassOver { bytes: 60 }]);
-        assert_eq!(take(&mut inbox, 65, &mut out), None);
-        assert_eq!(take(&mut inbox, 64, &mut out), Some(version(1)));
-        assert_eq!(inbox, Inbox::default());
-    }
-
-    #[test]
-    fn an_older_push_is_skipped_and_a_newer_one_replaces() {
-        let (mut inbox, mut out) = (Inbox::default(), Vec::new());
-        receive(&mut inbox, [64, 2, 8], &mut out);
-        out.clear();
-        assert!(!receive(&mut inbox, [64, 1, 8], &mut out));
-        assert_eq!(out, [Command::PassOver { bytes: 8 }]);
-        out.clear();
-        receive(&mut inbox, [64, 3, 8], &mut out);
-        let oid = Oid(64);
-        assert_eq!(
-            out,
-            [Oid::command(RegionCommand::Discard(oid)), keep(oid, 8)]
-        );
-    }
-
-    #[test]
-    fn only_pushes_unread_in_a_row_make_the_receiver_drop_out() {
-        let (mut inbox, mut out) = (Inbox::default(), Vec::new());
-        assert!(!receive(&mut inbox, [64, 1, 8], &mut out));
-        assert!(!receive(&mut inbox, [64, 2, 8], &mut out));
-        take(&mut inbox, 64, &mut out);
-        assert!(!receive(&mut inbox, [64, 3, 8], &mut out));
-        assert!(!receive(&mut inbox, [64, 4, 8], &mut out));
-        assert!(receive(&mut inbox, [64, 5, 8], &mut out));
-    }
-
     #[test]
     fn readers_join_once_and_leave_part_by_part() {
-        let mut copysets = CopySets(RegionsByNode::default());
+        let mut copysets = CopySets::default();
         let part = |range| Elements::new(Oid(64), range);
         for reader in [2, 1, 2] {
             copysets.join(part(0..9), NodeId(reader));
@@ -312,6 +73,6 @@ mod tests {
             [(one, part(2..3)), (one, part(6..9)), (two, part(2..9))]
         );
         copysets.forget(part(0..9));
-        assert_eq!(copysets, CopySets(RegionsByNode::default()));
+        assert_eq!(copysets, CopySets::default());
     }
 }

@@ -38,8 +38,8 @@ impl Arrays {
 
     /// Nothing is left of arrays but their ids.
     fn forget(&mut self, ids: OidRange, out: &mut Commands) {
-        self.update.freed(ids, out);
-        self.home.forget(ids);
+        self.remembered.freed_pushes(ids, out);
+        self.remembered.home.forget(ids);
         self.dirty
             .retain(|(elements, _)| !ids.contains(elements.array));
         let table = &mut self.table;

@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 
 use crate::array_blocks::{Behind, Unit};
 use crate::coherence::blocks::BlockTable;
+use crate::coherence::inbox::{Inbox, MOST_KEPT_BYTES};
 use crate::coherence::kind::Kind;
 use crate::coherence::object_table::ObjectTable;
-use crate::coherence::update::{Inbox, MOST_KEPT_BYTES};
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::{MemberMessage, Message, RegionCommand, Sent};
