@@ -67,7 +67,7 @@ use object_table::ObjectTable;
 use pending_fetches::Fetching;
 use races::{RaceFinder, Races};
 use remembered::Remembered;
-use rules::rules;
+use rules::{PROTOCOLS, rules};
 use treadmarks::TreadMarks;
 
 pub use aggregation::MOST_BESIDE;
@@ -150,8 +150,9 @@ impl Protocols {
             let interval = &record.whole;
             self.intervals.see(interval);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
-            self.treadmarks.notice(interval, out);
-            self.members_noticed(interval, out);
+            for protocol in PROTOCOLS {
+                protocol.noticed(self, interval, out);
+            }
             self.intervals.keep(record);
         }
         self.intervals.sees(news.lamport);
@@ -164,12 +165,9 @@ impl Protocols {
     /// Something was acquired. There may be no news of it: objects that have a home are written
     /// without notices.
     pub fn acquired(&mut self, out: &mut Commands) {
-        self.remembered.home.drop_cached(&mut self.objects, out);
-        let Arrays {
-            remembered, table, ..
-        } = &mut self.arrays;
-        remembered.home.drop_cached(table, out);
-        self.members_acquired(out)
+        for protocol in PROTOCOLS {
+            protocol.after_acquire(self, out);
+        }
     }
 
     /// Applies the notices of an interval; how many of them race with writes of this node.
@@ -260,7 +258,7 @@ impl Protocols {
     /// The worker writes an object that is not writable here.
     pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
         let coherence = self.objects.get(oid).coherence;
-        rules::<Oid>(coherence).write(self, oid, site, out);
+        rules::<Oid>(coherence).write_fault(self, oid, site, out);
     }
 
     /// Whether an object may be written as a whole without being fetched.
@@ -297,6 +295,6 @@ impl Protocols {
 
     fn write_elements(&mut self, elements: Elements, site: CallSite, out: &mut Commands) {
         let coherence = self.arrays.table.coherence(elements.array);
-        rules::<Elements>(coherence).write(self, elements, site, out);
+        rules::<Elements>(coherence).write_fault(self, elements, site, out);
     }
 }

@@ -185,7 +185,7 @@ impl Protocol {
             Event::TakeUpdates => self.take_updates(out),
             Event::Await { what, site } => self.awaits(what, site),
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
-            Event::Flush => self.coherence.flush(out),
+            Event::Flush => self.coherence.before_release(out),
             Event::SwitchArray {
                 array,
                 creator,
@@ -455,7 +455,7 @@ impl Protocol {
     /// Whether the worker wrote objects that have a home since they were last flushed. Then an
     /// [`Event::Flush`] must be over before the worker synchronises.
     pub fn has_unflushed(&self) -> bool {
-        self.coherence.has_unflushed()
+        self.coherence.must_release()
     }
 
     /// What the worker waited for has come. It goes on once it is known where the other sides of

@@ -4,6 +4,7 @@ use dhole_model::{OidRange, Version};
 
 use super::Protocols;
 use crate::coherence::object_table::Ended;
+use crate::coherence::rules::PROTOCOLS;
 use crate::command::{Command, Commands};
 use crate::sync::compaction::joined;
 use crate::sync::interval::Attached;
@@ -21,38 +22,25 @@ impl Protocols {
     /// notice unless nobody else has it. An interval of which nobody is told has no number; one
     /// that flushed what races are looked for by has one, and nothing to say.
     pub fn end_interval(&mut self, out: &mut Commands) {
-        self.shut_gates(out);
-        self.end_young(out);
-        self.treadmarks.protect(out);
-        self.races.ends_at_home(out);
-        let flushed = [
-            &mut self.remembered.home.tells,
-            &mut self.arrays.remembered.home.tells,
-        ]
-        .map(std::mem::take);
-        let notices = self.members.notices(self.intervals.open_version());
-        let tells = flushed.contains(&true) || self.treadmarks.has_written() || !notices.is_empty();
+        let (mut tells, mut attached) = (false, Attached::Nothing);
+        for protocol in PROTOCOLS {
+            tells |= protocol.ends_interval(self, &mut attached, out);
+        }
         if self.lazy.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;
         }
         let version = self.intervals.open_version();
         let [written, mut freed] = self.end_objects(version, out);
         let elements = self.arrays.end_interval(version, &mut self.races, out);
-        self.push_written(elements.iter().copied(), version, out);
-        self.push_written(written.iter().flat_map(|range| range.iter()), version, out);
+        for protocol in PROTOCOLS {
+            protocol.written(self, version, (&elements, &written), out);
+        }
         freed.extend(self.arrays.end_freeing(version, &mut self.races));
         let freed = joined(freed);
         if written.is_empty() && elements.is_empty() && freed.is_empty() && !tells {
             return;
         }
         let (index, version) = self.intervals.end();
-        let (of, time) = ((index, version.lamport), self.intervals.time());
-        let pages = self.treadmarks.end_interval(of, time, out);
-        let attached = match pages {
-            Some(pages) => Attached::Pages(pages),
-            None if notices.is_empty() => Attached::Nothing,
-            None => Attached::Notices(notices),
-        };
         let interval = Interval {
             node: self.me,
             first: index,

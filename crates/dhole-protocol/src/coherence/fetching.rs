@@ -15,7 +15,7 @@ use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::{HasParts, Parts};
 use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
 use crate::coherence::region::Table;
-use crate::coherence::rules::rules;
+use crate::coherence::rules::{PROTOCOLS, rules};
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
@@ -197,8 +197,8 @@ impl Protocols {
     /// Answers the requests that waited for the worker.
     pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
         self.serve_kind::<Oid>(out)?;
-        self.treadmarks.serve(out)?;
-        self.serve_kind::<Elements>(out)
+        self.serve_kind::<Elements>(out)?;
+        PROTOCOLS.iter().try_for_each(|it| it.serve(self, out))
     }
 
     fn serve_kind<R: HasParts>(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {

@@ -1,4 +1,5 @@
-//! Flushes: what was written of objects that have a home goes there before its writer synchronises.
+//! Flushes: what was written of objects that have a home goes there before its writer synchronises,
+//! and members do what they must.
 
 use std::ops::Range;
 
@@ -6,25 +7,27 @@ use dhole_model::{NodeId, VectorTime};
 
 use super::Protocols;
 use crate::FlushedAt;
-use crate::coherence::arrays::Arrays;
 use crate::coherence::races::Changed;
-use crate::command::Commands;
+use crate::coherence::rules::PROTOCOLS;
+use crate::command::{Command, Commands};
 use crate::error::ProtocolError;
 
 impl Protocols {
-    /// Sends home what was written of objects that have one.
-    pub fn flush(&mut self, out: &mut Commands) {
-        let time = self.intervals.open_time();
-        let Protocols { me, races, .. } = self;
-        let Arrays {
-            remembered, table, ..
-        } = &mut self.arrays;
-        remembered.home.flush((*me, &time), table, races, out);
-        self.remembered
-            .home
-            .flush((*me, &time), &mut self.objects, races, out);
-        self.members_release(out);
-        self.is_home(out);
+    /// The worker is about to synchronise: each protocol does what it must before.
+    pub fn before_release(&mut self, out: &mut Commands) {
+        for protocol in PROTOCOLS {
+            protocol.before_release(self, out);
+        }
+        self.released(out);
+    }
+
+    /// The worker synchronises once no protocol has anything left to do before: all homes have
+    /// acknowledged its objects and its elements, and all that keep copies know of it.
+    pub(crate) fn released(&mut self, out: &mut Commands) {
+        if !PROTOCOLS.iter().any(|it| it.is_releasing(self)) {
+            self.members.settle();
+            out.push(Command::Done);
+        }
     }
 
     /// Whether a flush is of an interval that may still go on.

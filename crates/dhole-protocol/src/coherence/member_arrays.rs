@@ -67,7 +67,7 @@ impl Protocols {
                 for (unit, _) in blocks.parts(elements) {
                     self.members.kept = Kept::before(blocks.block(unit), needs, true);
                     self.objects.get_mut(unit).coherence = Some(coherence);
-                    rules::<Oid>(coherence).write(self, unit, site, out);
+                    rules::<Oid>(coherence).write_fault(self, unit, site, out);
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::coherence::members::Waited;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
-use crate::{Interval, MemberMessage, Message};
+use crate::{MemberMessage, Message};
 
 impl Protocols {
     /// What the worker waits for under protocols that the program brings.
@@ -62,34 +62,6 @@ impl Protocols {
         }
     }
 
-    /// The worker is about to synchronise.
-    pub(super) fn members_release(&mut self, out: &mut Commands) {
-        for member in self.members.begin_to_release() {
-            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                it.before_release(turn);
-            });
-        }
-    }
-
-    /// Members hear what is attached to an interval.
-    pub(super) fn members_noticed(&mut self, interval: &Interval, out: &mut Commands) {
-        let version = interval.version();
-        for notice in interval.attached.notices() {
-            self.member_takes(notice.member, WorkerIs::InCall, out, |it, turn| {
-                it.noticed(version, &notice.body, turn);
-            });
-        }
-    }
-
-    /// The worker has acquired something.
-    pub(super) fn members_acquired(&mut self, out: &mut Commands) {
-        for member in self.members.ids() {
-            self.member_takes(member, WorkerIs::InCall, out, |it, turn| {
-                it.after_acquire(turn);
-            });
-        }
-    }
-
     /// A message of a member has come, perhaps not for the first time.
     pub fn member_message(
         &mut self,
@@ -110,22 +82,11 @@ impl Protocols {
             out.push(Command::DeliverAgain { from, message });
         }
         match waited {
-            Some(Waited::Release) => self.is_home(out),
+            Some(Waited::Release) => self.released(out),
             Some(Waited::Access) => self.brought(out),
             None => {}
         }
         Ok(())
-    }
-
-    /// A flush is over once all homes have acknowledged its objects and its elements, all that keep
-    /// copies know of it, and no member has anything left to do.
-    pub(crate) fn is_home(&mut self, out: &mut Commands) {
-        let flushes =
-            self.remembered.home.is_flushing() || self.arrays.remembered.home.is_flushing();
-        if !flushes && self.members.are_over() {
-            self.members.settle();
-            out.push(Command::Done);
-        }
     }
 
     /// The worker goes on once all objects have come that it waits for.

@@ -157,7 +157,7 @@ impl Protocols {
     ) -> Result<bool, ProtocolError> {
         let then = R::parts(self).remembered.home.knows(from, number, out)?;
         if then == Some(Then::GoOn) {
-            self.is_home(out);
+            self.released(out);
         }
         Ok(then == Some(Then::TrySections))
     }
@@ -170,7 +170,7 @@ impl Protocols {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         R::parts(self).remembered.home.acknowledged(from, number)?;
-        self.is_home(out);
+        self.released(out);
         Ok(())
     }
 }

@@ -265,13 +265,6 @@ impl<R> Default for Fetching<R> {
     }
 }
 
-impl<R> Fetching<R> {
-    /// Whether requests wait for the worker.
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
-    }
-}
-
 /// Lists of questions and replies that are used again. A reply goes in the list that its question
 /// came in, and the asker keeps it for the next question: so a warm miss allocates nothing,
 /// however much it brings.

@@ -1,30 +1,29 @@
 //! Quiescence: whether there is anything to be done when the worker synchronises.
 
 use super::Protocols;
+use crate::coherence::rules::PROTOCOLS;
 
 impl Protocols {
-    /// Whether the worker wrote objects that have a home since their last flush.
-    pub fn has_unflushed(&self) -> bool {
-        self.remembered.home.has_written()
-            || self.arrays.remembered.home.has_written()
-            || self.members.must_release()
+    /// Whether something must be done before the worker synchronises: what it wrote of objects that
+    /// have a home is flushed, and members do what they must.
+    #[inline]
+    pub fn must_release(&self) -> bool {
+        PROTOCOLS.iter().any(|it| it.must_release(self))
     }
 
     /// Whether requests wait for the worker.
+    #[inline]
     pub fn has_deferred(&self) -> bool {
-        self.fetching.has_deferred()
-            || self.remembered.home.deferred() > 0
-            || self.treadmarks.has_deferred()
-            || self.arrays.fetching.has_deferred()
-            || self.arrays.remembered.home.deferred() > 0
-            || self.members.have_deferred()
+        self.deferred() > 0
     }
 
     /// How many requests wait for the worker.
+    #[inline]
     pub fn deferred(&self) -> usize {
-        let objects = self.fetching.deferred.len() + self.remembered.home.deferred();
-        let elements = self.arrays.fetching.deferred.len() + self.arrays.remembered.home.deferred();
-        objects + elements + self.treadmarks.deferred() + self.members.deferred()
+        let fetches = self.fetching.deferred.len() + self.arrays.fetching.deferred.len();
+        PROTOCOLS
+            .iter()
+            .fold(fetches, |sum, it| sum + it.deferred(self))
     }
 
     /// Whether the end of the interval, an acquire and the worker's next call change nothing here:
@@ -32,17 +31,7 @@ impl Protocols {
     /// nobody waits for a call.
     #[inline]
     pub fn is_quiescent(&self) -> bool {
-        let written = !self.lazy.dirty.is_empty()
-            || !self.lazy.young.is_empty()
-            || !self.lazy.gates.are_shut()
-            || self.arrays.is_dirty()
-            || self.treadmarks.is_writable()
-            || self.has_unflushed();
-        let to_tell = self.remembered.home.tells
-            || self.arrays.remembered.home.tells
-            || self.races.has_to_tell();
-        let kept = self.remembered.home.has_cached() || self.arrays.remembered.home.has_cached();
-        let quiet = self.members.are_quiescent();
-        quiet && !(written || to_tell || kept || self.has_deferred())
+        let mut all = PROTOCOLS.iter();
+        all.all(|it| it.is_quiescent(self)) && !self.must_release() && !self.has_deferred()
     }
 }

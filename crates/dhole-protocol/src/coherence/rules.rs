@@ -1,25 +1,37 @@
 //! What the rest of a node's protocols ask of one protocol.
 //!
-//! There are two questions about a region. *May the worker change it here?*
-//! ([`Rules::waits_to_write`], [`Rules::write`]) *What follows from what happens to it?* (the other
-//! methods.) [`rules`] is the list of protocols. No other code asks which protocol keeps a region
-//! consistent. What holds of a protocol at all times is among its
+//! There are two questions. *May the worker change a region here?* ([`Rules::waits_to_write`],
+//! [`Rules::write_fault`]) *What follows?* The protocol of a region says what follows from what
+//! happens to the region: the other methods of [`Rules`]. Each protocol says what follows when the
+//! worker synchronises: [`AtSync`]. Members answer by
+//! [`CoherenceProtocol`](super::member::CoherenceProtocol), whose methods have the same names.
+//!
+//! [`rules`] and [`PROTOCOLS`] are the lists of protocols. No other code asks which protocol keeps
+//! a region consistent. What holds of a protocol at all times is among its
 //! [properties](dhole_model::Properties).
+
+mod home;
+mod lazy;
+mod members;
+mod treadmarks;
+mod update;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use dhole_model::{CallSite, Coherence, MemberId, NodeId, Oid, OidRange};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 
 use super::Protocols;
+use crate::Interval;
 use crate::coherence::home::Home;
 use crate::coherence::members::Members;
 use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::HasParts;
 use crate::coherence::races::RaceFinder;
-use crate::coherence::region::Table;
 use crate::coherence::remembered::Remembered;
-use crate::command::{Commands, WorkerIs};
+use crate::command::Commands;
+use crate::error::ProtocolError;
+use crate::sync::interval::Attached;
 
 /// The answers of the protocol that keeps a region consistent.
 ///
@@ -39,9 +51,9 @@ impl<R: HasParts> Deref for RulesOf<R> {
     #[inline]
     fn deref(&self) -> &Self::Target {
         match &self.0 {
-            Coherence::Lazy | Coherence::TreadMarks => &LazyRules,
-            Coherence::Update => &UpdateRules,
-            Coherence::Home => &HomeRules,
+            Coherence::Lazy | Coherence::TreadMarks => &lazy::LazyRules,
+            Coherence::Update => &update::UpdateRules,
+            Coherence::Home => &home::HomeRules,
             Coherence::Member(member) => member,
         }
     }
@@ -60,7 +72,7 @@ pub(crate) trait Rules<R: HasParts> {
 
     /// The worker writes a region. The region becomes writable at once, or when the protocol's
     /// messages have come.
-    fn write(&self, all: &mut Protocols, region: R, site: CallSite, out: &mut Commands);
+    fn write_fault(&self, all: &mut Protocols, region: R, site: CallSite, out: &mut Commands);
 
     /// The worker [awaits](Members::awaits) an object or a block of which it has no copy, and no
     /// version says which node has one.
@@ -104,101 +116,67 @@ pub(crate) trait Rules<R: HasParts> {
     fn adopt(&self, _all: &mut Protocols, _unit: Oid, _holder: NodeId, _out: &mut Commands) {}
 }
 
-/// Write notices name what is written, and say when copies are old.
-struct LazyRules;
+/// All protocols, in the order in which they take what concerns all regions.
+pub(crate) const PROTOCOLS: [&dyn AtSync; 5] = [
+    &lazy::LazyRules,
+    &update::UpdateRules,
+    &treadmarks::TreadMarksRules,
+    &home::HomeRules,
+    &members::MemberRules,
+];
 
-impl<R: HasParts> Rules<R> for LazyRules {
-    fn write(&self, all: &mut Protocols, region: R, site: CallSite, out: &mut Commands) {
-        region.write_announced(all, site, out);
-    }
-}
-
-/// As lazy, and the writer remembers which nodes read a region: it pushes new versions to them.
-struct UpdateRules;
-
-impl<R: HasParts> Rules<R> for UpdateRules {
-    fn write(&self, all: &mut Protocols, region: R, site: CallSite, out: &mut Commands) {
-        region.write_announced(all, site, out);
-    }
-
-    fn read_by(&self, reader: NodeId, region: R, remembered: &mut Remembered<R>) {
-        remembered.copysets.join(region, reader);
-    }
-}
-
-/// Writers flush to the home of a region, which remembers the nodes that keep copies.
-struct HomeRules;
-
-impl<R: HasParts> Rules<R> for HomeRules {
-    fn write(&self, all: &mut Protocols, region: R, site: CallSite, out: &mut Commands) {
-        region.write_for_home(all, site, out);
+/// What follows under a protocol when this node's worker synchronises.
+pub(crate) trait AtSync {
+    /// Whether something must be done before the worker synchronises.
+    fn must_release(&self, _all: &Protocols) -> bool {
+        false
     }
 
-    fn brought(&self, region: R, keep: bool, remembered: &mut Remembered<R>, _: &mut Commands) {
-        remembered.home.cache(region, keep);
+    /// The worker is about to synchronise, and something must be done before.
+    fn before_release(&self, _all: &mut Protocols, _out: &mut Commands) {}
+
+    /// Whether that is not over.
+    fn is_releasing(&self, _all: &Protocols) -> bool {
+        false
     }
 
-    fn says_what_is_kept(&self, region: R, me: NodeId, table: &R::Table) -> bool {
-        table.is_at_home(region, me)
+    /// The interval ends; what other nodes learn with it goes to `attached`. Whether it is told of,
+    /// even if write notices name nothing.
+    fn ends_interval(&self, _: &mut Protocols, _attached: &mut Attached, _: &mut Commands) -> bool {
+        false
     }
 
-    fn freed(&self, object: Oid, state: &mut ObjectState, (home, races, _): Forgetting<'_, R>) {
-        let ids = OidRange::one(object);
-        home.forget(ids);
-        races.forget_at_home(ids);
-        // No notice names what its node flushes.
-        state.dirty = false;
-    }
-}
-
-/// A member takes an event of each.
-impl<R: HasParts> Rules<R> for MemberId {
-    fn waits_to_write(&self) -> bool {
-        true
-    }
-
-    fn write(&self, all: &mut Protocols, region: R, _: CallSite, out: &mut Commands) {
-        let unit = region.id();
-        all.members.awaits(unit);
-        all.member_takes(*self, WorkerIs::InCall, out, |it, turn| {
-            it.write_fault(unit, turn);
-        });
-        all.brought(out);
-    }
-
-    fn read_miss(&self, all: &mut Protocols, unit: Oid, creator: NodeId, out: &mut Commands) {
-        // The call may share its token.
-        all.member_takes(*self, WorkerIs::Sharing, out, |it, turn| {
-            it.read_miss(unit, creator, turn);
-        });
-    }
-
-    fn freed(&self, object: Oid, _: &mut ObjectState, (.., members): Forgetting<'_, R>) {
-        members.freed(*self, object);
-    }
-
-    fn allocated(&self, all: &mut Protocols, objects: OidRange, out: &mut Commands) {
-        all.member_takes(*self, WorkerIs::InCall, out, |it, turn| {
-            it.allocated(objects, turn);
-        });
-    }
-
-    fn give_up(
+    /// The interval has written these elements and objects, which write notices name, in this
+    /// version.
+    fn written(
         &self,
-        all: &mut Protocols,
-        unit: Oid,
-        creator: NodeId,
-        out: &mut Commands,
-    ) -> Option<NodeId> {
-        let holder = all.member_takes(*self, WorkerIs::InCall, out, |it, turn| {
-            it.give_up(unit, creator, turn)
-        });
-        Some(holder)
+        _all: &mut Protocols,
+        _version: Version,
+        _written: (&[Elements], &[OidRange]),
+        _out: &mut Commands,
+    ) {
     }
 
-    fn adopt(&self, all: &mut Protocols, unit: Oid, holder: NodeId, out: &mut Commands) {
-        all.member_takes(*self, WorkerIs::InCall, out, |it, turn| {
-            it.adopt(unit, holder, turn);
-        });
+    /// The worker acquires another node's interval.
+    fn noticed(&self, _all: &mut Protocols, _interval: &Interval, _out: &mut Commands) {}
+
+    /// The worker has acquired something. There may be no news of it: not all that is written has
+    /// notices.
+    fn after_acquire(&self, _all: &mut Protocols, _out: &mut Commands) {}
+
+    /// How many requests wait for the worker's next call.
+    fn deferred(&self, _all: &Protocols) -> usize {
+        0
+    }
+
+    /// The worker makes that call: answers those that are not delivered again.
+    fn serve(&self, _all: &mut Protocols, _out: &mut Commands) -> Result<(), ProtocolError> {
+        Ok(())
+    }
+
+    /// Whether the end of the interval and an acquire change nothing here, besides what
+    /// [must be done](AtSync::must_release) before.
+    fn is_quiescent(&self, _all: &Protocols) -> bool {
+        true
     }
 }

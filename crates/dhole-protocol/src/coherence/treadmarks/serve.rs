@@ -51,11 +51,6 @@ impl TreadMarks {
         Ok(())
     }
 
-    /// Whether requests wait for the worker.
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
-    }
-
     /// How many requests wait for the worker.
     pub fn deferred(&self) -> usize {
         self.deferred.len()
