@@ -86,11 +86,8 @@ fn block_event(program: &Program, needs: Option<Needs>, what: BlockAccess) -> Ev
 
 /// Node 0 allocated the array, where it has a home or its blocks are units.
 pub(crate) fn allocated(program: &Program) -> Event {
-    if program.coherence.properties().keeps_blocks() {
-        return block_event(program, None, BlockAccess::Allocated);
-    }
     Event::Array(ArrayEvent::Allocated {
-        elements: all(program),
+        blocks: blocks(program),
         coherence: program.coherence,
     })
 }
@@ -108,14 +105,8 @@ pub(crate) fn switch(to: Coherence, site: CallSite, program: &Program) -> Event 
 
 /// The worker has left it.
 pub(crate) fn switched(to: Coherence, program: &Program) -> Event {
-    if [to, program.coherence]
-        .iter()
-        .any(|one| one.properties().keeps_blocks())
-    {
-        return block_event(program, None, BlockAccess::Switched(to));
-    }
     Event::Array(ArrayEvent::Switched {
-        array: all(program),
+        blocks: blocks(program),
         creator: NodeId(0),
         allocated: program.coherence,
         to,

@@ -4,9 +4,7 @@ use std::panic::Location;
 
 use dhole_heap::{Array, Array2, ArrayMiss, BindError, HeapMut, MonitorCall, Scalar, Share};
 use dhole_model::{Coherence, Elements, NodeId};
-use dhole_protocol::{
-    ArrayBlocks, ArrayEvent, BlockAccess, BlockEvent, Event, ReadAhead, UnreadElements, Wanted,
-};
+use dhole_protocol::{ArrayBlocks, ArrayEvent, Event, ReadAhead, UnreadElements, Wanted};
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
@@ -30,14 +28,14 @@ impl Worker<'_> {
         len: usize,
     ) -> Array<T> {
         self.must_keep_arrays(coherence, Location::caller().into());
-        let (blocks, node) = (Array::<T>::blocks(len as u64) as usize, self.node());
+        let blocks = Array::<T>::blocks(len as u64) as usize;
         self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap, _| {
             let array = heap.alloc_array(len as u64)?;
             let is_stored = coherence.properties().has_home && len > 0;
             if is_stored {
                 heap.store_array(array)?;
             }
-            Ok((array, is_stored.then(|| allocated(array, coherence, node))))
+            Ok((array, is_stored.then(|| allocated(array, coherence))))
         })
     }
 
@@ -86,7 +84,7 @@ impl Worker<'_> {
             let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
             machine.computes(node, false);
             let array = array?;
-            let stored = (len > 0).then(|| allocated(array, coherence, node));
+            let stored = (len > 0).then(|| allocated(array, coherence));
             Ok((array, stored))
         })
     }
@@ -231,27 +229,13 @@ impl Worker<'_> {
 }
 
 /// A new array of which all elements are stored here, on the node that allocated it.
-fn allocated<T>(array: Array<T>, coherence: Coherence, creator: NodeId) -> Event {
-    let len = array.len() as u64;
-    if coherence.properties().keeps_blocks() {
-        let (array, per_block) = (array.oid(), Array::<T>::PER_BLOCK);
-        return Event::Array(ArrayEvent::Blocks(BlockEvent {
-            blocks: ArrayBlocks {
-                array,
-                len,
-                per_block,
-            },
-            creator,
-            coherence,
-            needs: None,
-            what: BlockAccess::Allocated,
-        }));
-    }
-    let elements = Elements::new(array.oid(), 0..len);
-    Event::Array(ArrayEvent::Allocated {
-        elements,
-        coherence,
-    })
+fn allocated<T>(array: Array<T>, coherence: Coherence) -> Event {
+    let blocks = ArrayBlocks {
+        array: array.oid(),
+        len: array.len() as u64,
+        per_block: Array::<T>::PER_BLOCK,
+    };
+    Event::Array(ArrayEvent::Allocated { blocks, coherence })
 }
 
 /// The most blocks of an array, of a page each, that come with a miss.

@@ -2,7 +2,7 @@
 
 use dhole_heap::{ArrayMiss, MonitorCall};
 use dhole_model::Coherence;
-use dhole_protocol::{ArrayEvent, BlockAccess, BlockEvent, Event, UnreadElements};
+use dhole_protocol::{ArrayEvent, Event, UnreadElements};
 use smallvec::smallvec;
 
 use crate::array::bind;
@@ -108,20 +108,11 @@ impl Link<'_> {
         };
         self.and_wait(call, event)?;
         call.split().1.counting.all.barriers += 1;
-        let event = match self.keeps_blocks(call, unread) || to.properties().keeps_blocks() {
-            true => ArrayEvent::Blocks(BlockEvent {
-                blocks: blocks_of(call, miss)?,
-                creator,
-                coherence: allocated,
-                needs: None,
-                what: BlockAccess::Switched(to),
-            }),
-            false => ArrayEvent::Switched {
-                array,
-                creator,
-                allocated,
-                to,
-            },
+        let event = ArrayEvent::Switched {
+            blocks: blocks_of(call, miss)?,
+            creator,
+            allocated,
+            to,
         };
         self.local(call, Some(Event::Array(event)))
     }

@@ -265,9 +265,9 @@ impl State {
     /// protocol is published no more.
     pub(crate) fn stored_by(&mut self, event: &Event, heap: &mut HeapMut<'_>) -> Option<Elements> {
         match event {
-            Event::Array(ArrayEvent::Allocated { elements, .. }) => Some(*elements),
-            Event::Array(ArrayEvent::Switched { array, .. }) => {
-                heap.unpublish_elements(*array);
+            Event::Array(ArrayEvent::Allocated { blocks, .. }) => Some(blocks.all()),
+            Event::Array(ArrayEvent::Switched { blocks, .. }) => {
+                heap.unpublish_elements(blocks.all());
                 self.hear_read(heap);
                 None
             }

@@ -111,16 +111,10 @@ pub struct Needs {
 /// What a worker does with blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum BlockAccess {
-    /// It has allocated the array and stored the first values of all elements.
-    Allocated,
     /// It reads blocks of which it has no readable copy.
     Read(SmallVec<[Oid; 1]>),
     /// It writes elements of one block of which it has a readable copy.
     Write(Elements),
-    /// It has left the barrier at which the array changes to this protocol; the old one or the new
-    /// one keeps blocks consistent. If the old one keeps elements consistent, the node that
-    /// allocated the array has valid copies of all.
-    Switched(Coherence),
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use dhole_model::{CallSite, Coherence, Elements, NodeId, OidRange};
 use smallvec::SmallVec;
 
-use crate::array_blocks::BlockEvent;
+use crate::array_blocks::{ArrayBlocks, BlockEvent};
 use crate::read_ahead::ReadAhead;
 
 /// Elements of an array that the worker is to read.
@@ -26,11 +26,11 @@ pub struct UnreadElements {
 /// Something that the worker does with an array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayEvent {
-    /// It has allocated an array and stored the first values of these elements.
+    /// It has allocated an array and stored the first values of all elements.
     Allocated {
-        /// The elements: all of them.
-        elements: Elements,
-        /// How they are kept consistent.
+        /// The array, and how it lies in blocks.
+        blocks: ArrayBlocks,
+        /// How it is kept consistent.
         coherence: Coherence,
     },
     /// It reads elements, not all of which are valid here.
@@ -53,10 +53,11 @@ pub enum ArrayEvent {
         /// Where in the program.
         site: CallSite,
     },
-    /// It has left the barrier at which an array changes protocol.
+    /// It has left the barrier at which an array changes protocol. If the new protocol alone keeps
+    /// blocks consistent, the node that allocated the array has valid copies of all elements.
     Switched {
-        /// All elements.
-        array: Elements,
+        /// The array, and how it lies in blocks.
+        blocks: ArrayBlocks,
         /// The node that allocated the array.
         creator: NodeId,
         /// How it was kept consistent when it was allocated.

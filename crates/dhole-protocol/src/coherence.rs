@@ -214,10 +214,9 @@ impl Protocols {
         match event {
             ArrayEvent::Blocks(event) => return self.block_event(event, out),
             ArrayEvent::Read(misses) => return self.read_elements(&misses, out),
-            ArrayEvent::Allocated {
-                elements,
-                coherence,
-            } => self.arrays.allocated(elements, coherence),
+            ArrayEvent::Allocated { blocks, coherence } => {
+                self.array_allocated(blocks, coherence, out);
+            }
             ArrayEvent::Write { elements, site } => {
                 self.arrays.check_not_freed(elements.array)?;
                 self.write_elements(elements, site, out);
@@ -234,11 +233,11 @@ impl Protocols {
                 self.write_elements(elements, site, out);
             }
             ArrayEvent::Switched {
-                array,
+                blocks,
                 creator,
                 allocated,
                 to,
-            } => self.switch_array(array, creator, [allocated, to], out),
+            } => self.array_switched(blocks, creator, [allocated, to], out)?,
             ArrayEvent::Free { ids, site } => {
                 self.arrays.check_not_freed(ids.first)?;
                 self.blocks_freed(ids);

@@ -38,16 +38,9 @@ impl Protocols {
             what,
         } = event;
         self.arrays.check_not_freed(blocks.array)?;
-        if let BlockAccess::Switched(to) = what {
-            self.switch_blocks(blocks, creator, [coherence, to], out);
-            return Ok(());
-        }
         let coherence = self.arrays.table.meet(blocks.array, coherence);
         self.meet_blocks(blocks, out);
         match what {
-            BlockAccess::Switched(_) | BlockAccess::Allocated => {
-                self.allocated(blocks.ids(), coherence, out)
-            }
             BlockAccess::Read(units) => {
                 let first = units.first().and_then(|unit| blocks.block(*unit));
                 self.members.kept = Kept::before(first, needs, false);
@@ -74,6 +67,21 @@ impl Protocols {
         Ok(())
     }
 
+    /// The worker has allocated an array here.
+    pub(super) fn array_allocated(
+        &mut self,
+        blocks: ArrayBlocks,
+        coherence: Coherence,
+        out: &mut Commands,
+    ) {
+        if !coherence.properties().keeps_blocks() {
+            return self.arrays.allocated(blocks.all(), coherence);
+        }
+        self.arrays.table.meet(blocks.array, coherence);
+        self.meet_blocks(blocks, out);
+        self.allocated(blocks.ids(), coherence, out);
+    }
+
     /// The worker uses an array. What was pushed of its blocks before was kept as of objects.
     fn meet_blocks(&mut self, blocks: ArrayBlocks, out: &mut Commands) {
         self.blocks.meet(blocks);
@@ -83,20 +91,26 @@ impl Protocols {
     }
 
     /// All nodes have met, and an array changes to another protocol.
-    fn switch_blocks(
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`], where blocks are kept consistent.
+    pub(super) fn array_switched(
         &mut self,
         blocks: ArrayBlocks,
         creator: NodeId,
         [allocated, to]: [Coherence; 2],
         out: &mut Commands,
-    ) {
+    ) -> Result<(), ProtocolError> {
         let (array, me) = (blocks.all(), self.me);
         let before = self.arrays.table.meet(blocks.array, allocated);
-        if before == to {
-            return;
+        let mut both = [before, to].into_iter();
+        if blocks.len == 0 || !both.any(|one| one.properties().keeps_blocks()) {
+            self.switch_array(array, creator, [allocated, to], out);
+            return Ok(());
         }
-        if blocks.len == 0 {
-            return self.switch_array(array, creator, [allocated, to], out);
+        self.arrays.check_not_freed(blocks.array)?;
+        if before == to {
+            return Ok(());
         }
         let mut holders = Vec::new();
         for unit in blocks.ids().iter() {
@@ -113,7 +127,7 @@ impl Protocols {
         }
         self.switch_array(array, creator, [allocated, to], out);
         if !to.properties().keeps_blocks() {
-            return;
+            return Ok(());
         }
         if !were_blocks {
             self.arrays.table.update(array, |part, state| {
@@ -130,6 +144,7 @@ impl Protocols {
             self.objects.get_mut(unit).coherence = Some(to);
             rules::<Oid>(to).adopt(self, unit, holder, out);
         }
+        Ok(())
     }
 
     /// A member has given up a block: its elements get a version of the node that has its copy, the

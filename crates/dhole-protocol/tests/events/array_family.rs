@@ -5,12 +5,17 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, arrive, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid, OidRange, Version};
 use dhole_protocol::{
-    ArrayEvent, Behind, Command, Event, Flush, Flushed, Message, ProtocolError, Pushed,
-    RegionCommand, RegionMessage, Sent, UnreadElements, WorkerIs,
+    ArrayBlocks, ArrayEvent, Behind, Command, Event, Flush, Flushed, Message, ProtocolError,
+    Pushed, RegionCommand, RegionMessage, Sent, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
 const LEN: u64 = 100;
+const BLOCKS: ArrayBlocks = ArrayBlocks {
+    array: ARRAY,
+    len: LEN,
+    per_block: LEN,
+};
 
 fn part(range: Range<u64>) -> Elements {
     Elements::new(ARRAY, range)
@@ -53,9 +58,9 @@ fn version(lamport: u64, node: usize) -> Version {
 
 /// A pack whose node 0 has allocated the array, and has all of it.
 fn pack(nodes: usize, coherence: Coherence) -> Pack {
-    let (mut pack, elements) = (Pack::new(nodes), part(0..LEN));
+    let mut pack = Pack::new(nodes);
     let event = Event::Array(ArrayEvent::Allocated {
-        elements,
+        blocks: BLOCKS,
         coherence,
     });
     assert_eq!(pack.local(0, event), []);
@@ -325,7 +330,7 @@ fn switch(pack: &mut Pack, allocated: Coherence, to: Coherence) {
     pack.settle();
     for node in 0..pack.nodes.len() {
         let event = Event::Array(ArrayEvent::Switched {
-            array,
+            blocks: BLOCKS,
             creator,
             allocated,
             to,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Coherence, Elements, MessageKind, Oid};
 use dhole_protocol::{
-    ArrayEvent, Command, Event, Flush, Flushed, Message, Protocol, Race, Raced, Races, RacingWrite,
-    RegionCommand, RegionMessage, UnreadElements, WorkerIs,
+    ArrayBlocks, ArrayEvent, Command, Event, Flush, Flushed, Message, Protocol, Race, Raced, Races,
+    RacingWrite, RegionCommand, RegionMessage, UnreadElements, WorkerIs,
 };
 
 const ARRAY: Oid = Oid(128);
@@ -21,11 +21,13 @@ fn pack(races: Races) -> Pack {
     for (me, node) in pack.nodes.iter_mut().enumerate() {
         *node = Protocol::finding(races, n(me), 3);
     }
-    let (elements, coherence) = (part(0..100), Coherence::Home);
-    let allocated = ArrayEvent::Allocated {
-        elements,
-        coherence,
+    let blocks = ArrayBlocks {
+        array: ARRAY,
+        len: 100,
+        per_block: 100,
     };
+    let coherence = Coherence::Home;
+    let allocated = ArrayEvent::Allocated { blocks, coherence };
     pack.local(0, Event::Array(allocated));
     pack
 }

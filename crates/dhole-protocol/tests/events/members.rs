@@ -396,7 +396,9 @@ fn reads(block: u64) -> Event {
 /// A pack whose node 0 has allocated the array.
 fn pack_with_blocks() -> Pack {
     let mut pack = Pack::new(2);
-    assert_eq!(pack.local(0, on_blocks(None, BlockAccess::Allocated)), []);
+    let (blocks, coherence) = (BLOCKS, Moving::coherence());
+    let allocated = ArrayEvent::Allocated { blocks, coherence };
+    assert_eq!(pack.local(0, Event::Array(allocated)), []);
     pack
 }
 
