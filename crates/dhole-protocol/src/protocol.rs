@@ -12,7 +12,7 @@ use crate::coherence::{Protocols, built_in};
 use crate::combining::Combining;
 use crate::command::{Command, Commands, Event, Unread, WorkerIs};
 use crate::effects::Effects;
-use crate::error::{Freed, ProtocolError};
+use crate::error::ProtocolError;
 use crate::ids::Ids;
 use crate::sync::barrier::{Barrier, MANAGER};
 use crate::sync::collective::Collectives;
@@ -241,12 +241,7 @@ impl Protocol {
             }
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::DeliverAgain { from, message } => {
-                let it = &mut self.coherence;
-                match message {
-                    Message::Region(_) => it.remembered.home.undefer(from),
-                    Message::Elements(_) => it.arrays.remembered.home.undefer(from),
-                    _ => it.members.undefer(from),
-                }
+                self.coherence.undefer(from, &message);
                 self.handle(from, message, worker, out)?
             }
             Event::WaitedLong => self.suspect(out),
@@ -705,23 +700,8 @@ impl Protocol {
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let it = &mut self.coherence;
-        match message {
-            RegionMessage::Update { pushed } => it.pushed(from, &pushed, out),
-            RegionMessage::DropOut { regions } => it.drop_out(from, &regions[..]),
-            RegionMessage::Flush(flush) => return it.flushed(from, flush, worker, out),
-            RegionMessage::FlushAck { number } => return it.acknowledged::<R>(from, number, out),
-            RegionMessage::Outdated { number, regions } => {
-                it.outdated(from, number, &regions[..], out)
-            }
-            RegionMessage::OutdatedAck { number } => {
-                if it.knows::<R>(from, number, out)? {
-                    self.try_sections(out);
-                }
-            }
-            RegionMessage::Gone { round, oid, by } => {
-                return it.told_gone::<R>(from, round, Freed { oid, by, at: None }, out);
-            }
+        if self.coherence.about_regions(from, message, worker, out)? {
+            self.try_sections(out);
         }
         Ok(())
     }

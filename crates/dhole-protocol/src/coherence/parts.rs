@@ -13,8 +13,8 @@ use crate::coherence::region::push;
 use crate::coherence::remembered::Remembered;
 use crate::command::{Commands, WorkerIs};
 use crate::effects::Effects;
-use crate::error::ProtocolError;
-use crate::{Flush, Sent};
+use crate::error::{Freed, ProtocolError};
+use crate::{Message, RegionMessage, Sent};
 
 /// The part of a node's protocols that is about one kind of regions.
 pub(crate) struct Parts<'a, R: HasParts> {
@@ -114,63 +114,58 @@ impl HasParts for Elements {
 }
 
 impl Protocols {
-    /// A node flushes what is at home here.
-    pub fn flushed<R: HasParts>(
+    /// A message about regions has come, perhaps not for the first time. Whether sections that wait
+    /// are to be tried again.
+    ///
+    /// # Errors
+    /// [`ProtocolError::BadMessage`]
+    pub fn about_regions<R: HasParts>(
         &mut self,
         from: NodeId,
-        flush: Flush<R>,
+        message: RegionMessage<R>,
         worker: WorkerIs,
         out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.check_flushed_at(from, flush.at.as_deref())?;
-        let (me, open) = (self.me, self.intervals.open());
-        let it = R::parts(self);
-        let home = &mut it.remembered.home;
-        home.flushed((me, from, flush), worker, it.table, (it.races, open), out)
-    }
-
-    /// The home of regions says that copies of them are outdated.
-    pub fn outdated<R: HasParts>(
-        &mut self,
-        from: NodeId,
-        number: u32,
-        regions: &[R],
-        out: &mut Commands,
-    ) {
-        let Parts {
-            fetching,
-            remembered,
-            ..
-        } = R::parts(self);
-        let all = regions.iter().copied();
-        let awaited = all.filter(|region| fetching.fetches.awaits(*region));
-        let home = &mut remembered.home;
-        home.outdated((from, number), regions, awaited.collect(), out);
-    }
-
-    /// A node knows that its copies of what is at home here are outdated.
-    pub fn knows<R: HasParts>(
-        &mut self,
-        from: NodeId,
-        number: u32,
-        out: &mut Commands,
     ) -> Result<bool, ProtocolError> {
-        let then = R::parts(self).remembered.home.knows(from, number, out)?;
-        if then == Some(Then::GoOn) {
-            self.released(out);
+        let (me, open) = (self.me, self.intervals.open());
+        match message {
+            RegionMessage::Update { pushed } => self.pushed(from, &pushed, out),
+            RegionMessage::DropOut { regions } => self.drop_out(from, &regions[..]),
+            RegionMessage::Flush(flush) => {
+                self.check_flushed_at(from, flush.at.as_deref())?;
+                let it = R::parts(self);
+                let home = &mut it.remembered.home;
+                home.flushed((me, from, flush), worker, it.table, (it.races, open), out)?;
+            }
+            RegionMessage::FlushAck { number } => {
+                R::parts(self).remembered.home.acknowledged(from, number)?;
+                self.released(out);
+            }
+            RegionMessage::Outdated { number, regions } => {
+                let it = R::parts(self);
+                let all = regions.iter().copied();
+                let awaited = all.filter(|region| it.fetching.fetches.awaits(*region));
+                let (home, awaited) = (&mut it.remembered.home, awaited.collect());
+                home.outdated((from, number), &regions, awaited, out);
+            }
+            RegionMessage::OutdatedAck { number } => {
+                match R::parts(self).remembered.home.knows(from, number, out)? {
+                    Some(Then::GoOn) => self.released(out),
+                    then => return Ok(then == Some(Then::TrySections)),
+                }
+            }
+            RegionMessage::Gone { round, oid, by } => {
+                self.told_gone::<R>(from, round, Freed { oid, by, at: None }, out)?;
+            }
         }
-        Ok(then == Some(Then::TrySections))
+        Ok(false)
     }
 
-    /// A home has made part of its regions what was flushed there.
-    pub fn acknowledged<R: HasParts>(
-        &mut self,
-        from: NodeId,
-        number: u32,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        R::parts(self).remembered.home.acknowledged(from, number)?;
-        self.released(out);
-        Ok(())
+    /// A message that was deferred is taken again.
+    pub fn undefer(&mut self, from: NodeId, message: &Message) {
+        match message {
+            Message::Region(_) => self.remembered.home.undefer(from),
+            Message::Elements(_) => self.arrays.remembered.home.undefer(from),
+            _ => self.members.undefer(from),
+        }
     }
 }
