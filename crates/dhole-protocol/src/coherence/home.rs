@@ -151,11 +151,13 @@ impl<R: Kind> Home<R> {
     }
 
     /// Whether the flush list has anything on it.
+    #[inline]
     pub fn has_written(&self) -> bool {
         !self.written.is_empty()
     }
 
     /// Whether an acquire drops copies.
+    #[inline]
     pub fn has_cached(&self) -> bool {
         !self.cached.is_empty()
     }
@@ -287,6 +289,7 @@ impl<R: Kind> Home<R> {
     }
 
     /// How many flushes wait for the worker.
+    #[inline]
     pub fn deferred(&self) -> usize {
         self.waiting.len()
     }

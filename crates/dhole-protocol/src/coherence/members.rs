@@ -193,6 +193,7 @@ impl Members {
     }
 
     /// Whether a member has something to do before the worker synchronises.
+    #[inline]
     pub fn must_release(&self) -> bool {
         self.all.iter().any(|member| member.part.must_release())
     }
@@ -230,6 +231,7 @@ impl Members {
     }
 
     /// How many messages wait for the worker's next call.
+    #[inline]
     pub fn deferred(&self) -> usize {
         let each = self.deferred.iter();
         each.map(|waiting| *waiting as usize).sum()

@@ -128,6 +128,7 @@ pub(crate) const PROTOCOLS: [&dyn AtSync; 5] = [
 /// What follows under a protocol when this node's worker synchronises.
 pub(crate) trait AtSync {
     /// Whether something must be done before the worker synchronises.
+    #[inline]
     fn must_release(&self, _all: &Protocols) -> bool {
         false
     }
@@ -136,6 +137,7 @@ pub(crate) trait AtSync {
     fn before_release(&self, _all: &mut Protocols, _out: &mut Commands) {}
 
     /// Whether that is not over.
+    #[inline]
     fn is_releasing(&self, _all: &Protocols) -> bool {
         false
     }
@@ -165,6 +167,7 @@ pub(crate) trait AtSync {
     fn after_acquire(&self, _all: &mut Protocols, _out: &mut Commands) {}
 
     /// How many requests wait for the worker's next call.
+    #[inline]
     fn deferred(&self, _all: &Protocols) -> usize {
         0
     }
@@ -176,6 +179,7 @@ pub(crate) trait AtSync {
 
     /// Whether the end of the interval and an acquire change nothing here, besides what
     /// [must be done](AtSync::must_release) before.
+    #[inline]
     fn is_quiescent(&self, _all: &Protocols) -> bool {
         true
     }

@@ -220,11 +220,13 @@ impl TreadMarks {
     }
 
     /// Whether pages may be written, or were since the interval began.
+    #[inline]
     pub fn is_writable(&self) -> bool {
         !self.writable.is_empty() || self.has_written()
     }
 
     /// Whether the current interval has something to announce.
+    #[inline]
     pub fn has_written(&self) -> bool {
         !self.written.is_empty()
     }

@@ -52,6 +52,7 @@ impl TreadMarks {
     }
 
     /// How many requests wait for the worker.
+    #[inline]
     pub fn deferred(&self) -> usize {
         self.deferred.len()
     }
