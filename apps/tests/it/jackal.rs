@@ -4,7 +4,9 @@
 use apps::jackal::{Found, Home, PROGRAM, Problem};
 use apps::solve::Steps;
 use dhole::sim::{Description, Network, Settings};
-use dhole::{Coherence, Config, Counters, MessageKind, Races, Run};
+use dhole::{
+    Coherence, Config, Counters, Lockable, MessageKind, Races, Ref, Result, Run, Section, section,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -99,5 +101,49 @@ fn who_keeps_a_copy_is_told_before_an_increment() {
         assert_eq!(micros(&run), [2_020, 4_000], "{keeper}");
         let told = [MessageKind::Outdated, MessageKind::OutdatedAck];
         assert_eq!(told.map(|kind| sent(&run).sent(kind)), [1; 2], "{keeper}");
+    }
+}
+
+/// Units of work, which take a nanosecond each.
+const UNITS: u64 = 5_000_000;
+
+fn works(s: &mut Section<'_>, x: Ref<u64>) -> Result<()> {
+    s.work(UNITS);
+    *s.get_mut(x)? += 1;
+    Ok(())
+}
+
+#[test]
+fn the_work_of_a_section_takes_time_where_it_runs() {
+    for (sections, messages_ns, computed) in
+        [(true, 2 * MS, [UNITS, 0]), (false, 6 * MS, [0, UNITS])]
+    {
+        let settings = Settings {
+            network: one_way(),
+            ..Settings::fixed_cost(2)
+        };
+        let config = Config::nodes(2)
+            .coherence(Coherence::Home)
+            .races(Races::Ignore)
+            .sections(sections);
+        let run = config.simulate(settings, |w| {
+            let x = w.once(|w| Ok(w.alloc(0_u64)))?;
+            w.barrier()?;
+            let begun = w.now();
+            if w.node().index() == 1 {
+                x.lock().run(w, x, section!(works))?;
+            }
+            let took = w.now() - begun;
+            w.barrier()?;
+            Ok(w.all_gather(took.as_nanos() as u64)?)
+        });
+        let run = run.unwrap();
+        assert_eq!(
+            (run.value[1] + 500) / 1_000 * 1_000,
+            messages_ns + UNITS,
+            "{sections}"
+        );
+        let each = &run.report.per_node;
+        assert_eq!([0, 1].map(|node| each[node].computed_ns), computed);
     }
 }

@@ -1,8 +1,8 @@
 //! Sections: critical sections that run at the home of their lock's object, or at their callers.
 
 use dhole::{
-    Coherence, Error, Lockable, MessageKind, Ref, Result, Section, Semaphore, Share, Worker,
-    section,
+    Coherence, Error, Lockable, MessageKind, Own, Ref, Result, Row, Section, Semaphore, Share,
+    Worker, section,
 };
 
 use super::{assert_says, fail, has_member, keeps_pages, succeed};
@@ -139,6 +139,58 @@ pub fn what_was_written_before_a_section_is_read_after_the_next(on: &dyn Platfor
         }
         Ok(())
     });
+}
+
+/// A shelf of a node: a row, and a note that belongs to it.
+#[derive(Share)]
+struct Shelf {
+    numbers: Row<u16>,
+    note: Own<i64>,
+}
+
+fn shelf(on: &dyn Platform, w: &mut Worker<'_>) -> Ref<Shelf> {
+    let numbers = match keeps_pages(on) {
+        true => w.alloc_rows(1, 5),
+        false => w.under(Coherence::Home).alloc_rows(1, 5),
+    };
+    let note = Own::from(at_home(on, w, 0_i64));
+    let numbers = numbers.row(0);
+    at_home(on, w, Shelf { numbers, note })
+}
+
+/// Adds to each number of the row, and counts that in the note.
+fn add_to_row(s: &mut Section<'_>, (shelf, by): (Ref<Shelf>, u16)) -> Result<u64> {
+    let Shelf { numbers, note } = s.get(shelf)?;
+    let (numbers, note) = (*numbers, **note);
+    s.get_mut(numbers)?.iter_mut().for_each(|it| *it += by);
+    *s.get_mut(note)? += 1;
+    Ok(s.get(numbers)?.iter().map(|it| u64::from(*it)).sum())
+}
+
+/// Sections read and write rows, and what an object owns.
+pub fn sections_write_rows_and_what_is_owned(on: &dyn Platform) {
+    const EACH: u16 = 10;
+    let outcome = succeed(on, 3, |w| {
+        let own = shelf(on, w);
+        let all: Vec<Ref<Shelf>> = w.all_gather(own)?;
+        for (of, shelf) in all.iter().enumerate() {
+            let by = 1 + of as u16;
+            let mut last = 0;
+            for _ in 0..EACH {
+                let sum = shelf.lock().run(w, (*shelf, by), section!(add_to_row))?;
+                assert!(sum > last && sum.is_multiple_of(5 * u64::from(by)), "{sum}");
+                last = sum;
+            }
+        }
+        w.barrier()?;
+        let numbers = all.iter().map(|shelf| shelf.get(w).numbers.get(w).to_vec());
+        let numbers: Vec<Vec<u16>> = numbers.collect();
+        let notes: Vec<i64> = all.iter().map(|shelf| shelf.get(w).note.read(w)).collect();
+        Ok((numbers, notes))
+    });
+    let (numbers, notes) = outcome.value;
+    assert_eq!(numbers, [30, 60, 90].map(|it| [it; 5].to_vec()));
+    assert_eq!(notes, [30; 3]);
 }
 
 /// A copy that a node keeps over acquires is dropped when a section has changed the object.

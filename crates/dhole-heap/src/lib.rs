@@ -185,7 +185,7 @@ pub use tag::Tag;
 pub use token::Token;
 pub use transfer::{GatherError, InstallError};
 pub use validity::{Leaf, LeafTest};
-pub use value::{UnpackError, pack};
+pub use value::{UnpackError, copy_of, pack, pack_scalars, unpack_scalars};
 
 /// What the code that `#[derive(Share)]` writes refers to; no part of the interface.
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use crate::foreign::Unheard;
 use crate::share::type_map::Named;
 use crate::transfer::check_each_reference;
-use crate::{BindError, HeapMut, Invalid, Share, TypeInfo, TypeRef};
+use crate::{BindError, HeapMut, Invalid, Scalar, Share, TypeInfo, TypeRef};
 
 /// Why bytes are not a value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -37,13 +37,46 @@ pub fn pack<T: Share>(value: &T, out: &mut Vec<u8>) {
     }
 }
 
+/// Another value with the same bytes. References in it refer to the same objects.
+pub fn copy_of<T: Share>(value: &T) -> T {
+    // SAFETY: the type has no drop glue, no pointers and no interior mutability, and a value of it
+    // is valid wherever its bytes are (the contract of `Share`).
+    unsafe { std::ptr::read(value) }
+}
+
+/// Appends the bytes of numbers to `out`.
+pub fn pack_scalars<T: Scalar>(values: &[T], out: &mut Vec<u8>) {
+    // SAFETY: a number has no padding, so all bytes of the slice are initialised.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), std::mem::size_of_val(values))
+    };
+    out.extend_from_slice(bytes);
+}
+
+/// The numbers that [`pack_scalars`] made these bytes from. `None` if the bytes are not those of
+/// `len` numbers.
+pub fn unpack_scalars<T: Scalar>(packed: &[u8], len: usize) -> Option<Vec<T>> {
+    if Some(packed.len()) != len.checked_mul(size_of::<T>()) {
+        return None;
+    }
+    let mut values = Vec::<T>::with_capacity(len);
+    // SAFETY: there is room for `len` numbers, which have as many bytes as `packed`. Every bit
+    // pattern is a number (`Scalar`), so all `len` are valid once the bytes are there.
+    unsafe {
+        let to = values.as_mut_ptr().cast::<u8>();
+        to.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
+        values.set_len(len);
+    }
+    Some(values)
+}
+
 impl HeapMut<'_> {
     /// The value that [`pack`] made these bytes from, on any node of this cluster.
     ///
     /// # Errors
     /// [`UnpackError`] when the bytes are no value of the type, or hold a reference that this
     /// cluster did not give out.
-    pub fn unpack<T: Share + Copy>(&self, packed: &[u8]) -> Result<T, UnpackError> {
+    pub fn unpack<T: Share>(&self, packed: &[u8]) -> Result<T, UnpackError> {
         // SAFETY: what the node has seen, or the directory knows, allocation gave out as that type.
         unsafe {
             unpack_checked(packed, |named, of| {
@@ -59,7 +92,7 @@ impl HeapMut<'_> {
 /// # Safety
 /// `check` accepts only what allocation gave out as that type, or what is null everywhere for ever
 /// and below the size of every handle table.
-pub(crate) unsafe fn unpack_checked<T: Share + Copy>(
+pub(crate) unsafe fn unpack_checked<T: Share>(
     packed: &[u8],
     check: impl FnMut(&Named, TypeRef) -> Result<(), BindError>,
 ) -> Result<T, UnpackError> {

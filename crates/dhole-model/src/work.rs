@@ -21,6 +21,8 @@ pub struct Work {
     pub made_bytes: u64,
     /// Bytes of diffs applied.
     pub applied_bytes: u64,
+    /// Units of work of sections, which a machine prices as the program's own work.
+    pub units: u64,
     /// Nanoseconds of operations on objects, if the machine measures computation.
     pub operations_ns: u64,
 }

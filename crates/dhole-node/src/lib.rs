@@ -143,6 +143,7 @@ pub use machine::{
     Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
 };
 pub use node::Node;
+pub use object::InSection;
 pub use object::section::{Section, SectionOp};
 pub use object_lock::{Lockable, ObjectLock};
 pub use optimisations::{Optimisations, WriteDetection};

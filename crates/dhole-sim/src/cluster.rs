@@ -349,12 +349,16 @@ impl Cluster {
         self.node(node).clock = clock;
     }
 
-    /// Nanoseconds for which a node's processor worked before it sends. Operations that it
-    /// executed, for whatever node, count as computation.
+    /// Nanoseconds for which a node's processor worked before it sends. Operations and sections
+    /// that it executed, for whatever node, count as computation.
     fn work_ns(&mut self, node: NodeId, out: &mut Outbox<Message>) -> u64 {
         let work = out.take_work();
+        let computation = self.settings.computation;
         let it = self.node(node);
-        let operations_ns = it.scaled_ns(Duration::from_nanos(work.operations_ns));
+        let mut operations_ns = it.scaled_ns(Duration::from_nanos(work.operations_ns));
+        if let Computation::FixedCost { unit_ns } = computation {
+            operations_ns = operations_ns.saturating_add(it.units_ns(work.units, unit_ns));
+        }
         it.computed_ns = it.computed_ns.saturating_add(operations_ns);
         let runtime_ns = self.settings.network.work_ns(work);
         runtime_ns.saturating_add(operations_ns)

@@ -138,12 +138,18 @@ impl Node {
 
     /// Charges `units` of work.
     pub(crate) fn work(&mut self, units: u64, unit_ns: f64) {
+        let ns = self.units_ns(units, unit_ns);
+        self.compute(ns);
+    }
+
+    /// The virtual nanoseconds that `units` of work take.
+    pub(crate) fn units_ns(&mut self, units: u64, unit_ns: f64) -> u64 {
         // No computation takes longer than a year: clocks must not come to their end.
         const YEAR_NS: f64 = 3.15e16;
         let exact = (units as f64 * unit_ns).min(YEAR_NS) + self.fraction_ns;
         let whole = exact.floor();
         self.fraction_ns = exact - whole;
-        self.compute(whole as u64);
+        whole as u64
     }
 
     /// Stops the stopwatch and charges what it shows.

@@ -124,7 +124,7 @@ pub use dhole_node::object::{
 };
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
-    Held, HeldExclusive, HeldShared, Holding, IntoError, Lock, Lockable, LostNode,
+    Held, HeldExclusive, HeldShared, Holding, InSection, IntoError, Lock, Lockable, LostNode,
     MOST_COLLECTIVE_BYTES, MemoryConsistency, MemoryLayout, MemoryManagers, MixedProtocols,
     ObjectLock, Op, Optimisations, OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races,
     RacingWrite, Result, RunEnded, RunError, RwLock, Section, SectionOp, Semaphore, Spawned,

@@ -34,7 +34,13 @@ impl Hosting<'_, '_> {
         };
         let began = result.len();
         let mut section = Section::at_home(self.heap, self.protocol, home);
-        if let Err(stopped) = Runs::run(call.kind, &mut section, call.arguments, result) {
+        let clock = self.copies.stopwatch.map(|now| (now, now()));
+        let ran = Runs::run(call.kind, &mut section, call.arguments, result);
+        if let Some((now, began)) = clock {
+            self.copies.executed_ns += now().saturating_sub(began);
+        }
+        self.sections.units += section.units();
+        if let Err(stopped) = ran {
             result.truncate(began);
             return match stopped {
                 Stopped::Waits => Ok(false),

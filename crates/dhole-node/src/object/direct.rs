@@ -263,6 +263,7 @@ impl State {
         if self.here.sections.has_ran() {
             stepped = stepped.and(self.after_sections(step));
         }
+        step.out.work().units += std::mem::take(&mut self.here.sections.units);
         step.out.work().operations_ns += std::mem::take(&mut self.here.copies.executed_ns);
         match self.here.is_carried_out() {
             true => stepped,

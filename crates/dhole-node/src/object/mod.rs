@@ -14,7 +14,7 @@
 //! | `abandoned_calls` | those of them whose `Pending` was dropped |
 //! | `rendezvous` | barriers of runs that survive the loss of nodes |
 //! | `order` | the effects of the group, carried out as it calls them |
-//! | `section`, `sections_here`, `at_home` | sections: their functions, what a node knows of them, running them at a home |
+//! | `section`, `in_section`, `sections_here`, `at_home` | sections: their functions, what they touch, what a node knows of them, running them at a home |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod abandoned_calls;
@@ -24,6 +24,7 @@ mod client;
 pub(crate) mod copies;
 mod direct;
 mod handle;
+mod in_section;
 pub(crate) mod invoke;
 pub(crate) mod kind;
 mod makes;
@@ -41,6 +42,7 @@ pub use borrowed::{
 };
 pub use client::{Client, ClientParts, ClientType, make_client};
 pub use handle::{Object, make, on, replicated};
+pub use in_section::InSection;
 pub use invoke::{Calling, Travel, call_as, call_by_process, read, write};
 pub use kind::{
     Applied, Constructed, ConstructorInfo, Malformed, ObjectType, OperationInfo, decode, decode_to,

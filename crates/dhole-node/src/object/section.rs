@@ -15,6 +15,7 @@ use dhole_protocol::Protocol;
 use dhole_registry::{Ship, Shipped, Stateless, put_carrying};
 use rustc_hash::FxHashMap;
 
+use super::in_section::{InSection, sealed::Copying};
 use crate::error::{Error, Result};
 use crate::failure::{Failed, why};
 use crate::worker::Worker;
@@ -42,6 +43,8 @@ pub struct Section<'s> {
     written_bytes: usize,
     /// Why it goes no further, once it does not.
     stopped: Option<Stopped>,
+    /// Units of work that it has done at the home.
+    units: u64,
     node: NodeId,
 }
 
@@ -57,7 +60,7 @@ enum Source<'s> {
 }
 
 /// A worker, whatever its brand.
-pub(crate) trait LendsWorker {
+pub trait LendsWorker {
     fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>));
 }
 
@@ -81,22 +84,21 @@ trait AnyCopy: Any {
     fn pack(&self, out: &mut Vec<u8>);
 
     /// Writes the copy to its object.
-    fn write_to_object(&self, w: &mut Worker<'_>) -> Result<()>;
+    fn write_to_object(&self, worker: &mut dyn LendsWorker) -> Result<()>;
 }
 
-struct CopyOf<T> {
-    of: Ref<T>,
-    value: T,
+struct CopyOf<R: Copying> {
+    of: R,
+    value: R::Value,
 }
 
-impl<T: Share + Copy> AnyCopy for CopyOf<T> {
+impl<R: Copying> AnyCopy for CopyOf<R> {
     fn pack(&self, out: &mut Vec<u8>) {
-        pack(&self.value, out);
+        R::pack(&self.value, out);
     }
 
-    fn write_to_object(&self, w: &mut Worker<'_>) -> Result<()> {
-        *self.of.try_get_mut(w)? = self.value;
-        Ok(())
+    fn write_to_object(&self, worker: &mut dyn LendsWorker) -> Result<()> {
+        self.of.write(&self.value, worker)
     }
 }
 
@@ -137,6 +139,7 @@ impl<'s> Section<'s> {
             written: 0,
             written_bytes: 0,
             stopped: None,
+            units: 0,
             node,
         }
     }
@@ -146,15 +149,15 @@ impl<'s> Section<'s> {
         self.node
     }
 
-    /// What `r` refers to, to read.
+    /// What `r` refers to, to read: an object, or the numbers of a row.
     ///
     /// # Errors
     /// Why the object cannot be read: it was freed. Or the section goes no further here, and runs
     /// again: return the error.
     #[track_caller]
-    pub fn get<T: Share + Copy>(&mut self, r: Ref<T>) -> Result<&T> {
+    pub fn get<R: InSection>(&mut self, r: R) -> Result<&R::Object> {
         let place = self.place(r, CallSite::caller())?;
-        self.copies[place].value_of::<T>()
+        self.copies[place].object::<R>()
     }
 
     /// What `r` refers to, to write. The object is written when the section is over.
@@ -162,7 +165,7 @@ impl<'s> Section<'s> {
     /// # Errors
     /// As [`get`](Section::get).
     #[track_caller]
-    pub fn get_mut<T: Share + Copy>(&mut self, r: Ref<T>) -> Result<&mut T> {
+    pub fn get_mut<R: InSection>(&mut self, r: R) -> Result<&mut R::Object> {
         let place = self.place(r, CallSite::caller())?;
         let copied = &mut self.copies[place];
         if !std::mem::replace(&mut copied.is_written, true) {
@@ -174,8 +177,9 @@ impl<'s> Section<'s> {
             }
         }
         let any: &mut dyn Any = &mut *self.copies[place].value;
-        let copy = any.downcast_mut::<CopyOf<T>>();
-        copy.map(|copy| &mut copy.value).ok_or_else(other_type)
+        let copy = any.downcast_mut::<CopyOf<R>>();
+        copy.map(|copy| R::object_mut(&mut copy.value))
+            .ok_or_else(other_type)
     }
 
     /// A copy of what `r` refers to.
@@ -200,6 +204,20 @@ impl<'s> Section<'s> {
         }
     }
 
+    /// Says that the section computes `units` of work, as [`Worker::work`](crate::Worker::work)
+    /// does. In a simulation they cost time where the section runs: at its home, or at its caller.
+    pub fn work(&mut self, units: u64) {
+        match &mut self.source {
+            Source::Home { .. } => self.units = self.units.saturating_add(units),
+            Source::Caller(worker) => worker.lend(&mut |w| w.work(units)),
+        }
+    }
+
+    /// Units of work that it has done at the home.
+    pub(super) fn units(&self) -> u64 {
+        self.units
+    }
+
     /// The section goes no further; what its function is to return.
     #[cold]
     fn stops(&mut self, why: Stopped) -> Error {
@@ -208,7 +226,7 @@ impl<'s> Section<'s> {
     }
 
     /// The place of an object's copy.
-    fn place<T: Share + Copy>(&mut self, r: Ref<T>, site: CallSite) -> Result<usize> {
+    fn place<R: Copying>(&mut self, r: R, site: CallSite) -> Result<usize> {
         self.accesses = self.accesses.saturating_add(1);
         let is_much = self.accesses > MOST_ACCESSES && matches!(self.source, Source::Home { .. });
         if is_much || self.stopped.is_some() {
@@ -225,7 +243,7 @@ impl<'s> Section<'s> {
         Ok(place)
     }
 
-    fn copy<T: Share + Copy>(&mut self, r: Ref<T>, site: CallSite) -> Result<Copied> {
+    fn copy<R: Copying>(&mut self, r: R, site: CallSite) -> Result<Copied> {
         let oid = r.oid();
         let mut packed = Vec::new();
         let value = match &mut self.source {
@@ -235,17 +253,15 @@ impl<'s> Section<'s> {
                     .map_err(|freed| Error::program(format!("a section at {site}: {freed}")))?;
                 let is_here = protocol.is_for_sections(oid);
                 let gathered = is_here && heap.gather(oid, &mut packed).is_ok();
-                let unpacked = gathered.then(|| heap.unpack::<T>(&packed).ok()).flatten();
+                let unpacked = gathered.then(|| r.unpack(heap, &packed)).flatten();
                 match unpacked {
                     Some(value) => value,
                     None => return Err(self.stops(Stopped::Elsewhere)),
                 }
             }
             Source::Caller(worker) => {
-                let mut read = None;
-                worker.lend(&mut |w| read = Some(r.try_get(w).copied()));
-                let value = read.expect("the worker is lent once")?;
-                pack(&value, &mut packed);
+                let value = r.read(*worker)?;
+                R::pack(&value, &mut packed);
                 value
             }
         };
@@ -309,19 +325,18 @@ impl<'s> Section<'s> {
             if packed == copied.packed {
                 continue;
             }
-            let mut written = Ok(());
-            worker.lend(&mut |w| written = copied.value.write_to_object(w));
-            written?;
+            copied.value.write_to_object(*worker)?;
         }
         Ok(())
     }
 }
 
 impl Copied {
-    fn value_of<T: 'static>(&self) -> Result<&T> {
+    fn object<R: Copying>(&self) -> Result<&R::Object> {
         let any: &dyn Any = &*self.value;
-        let copy = any.downcast_ref::<CopyOf<T>>();
-        copy.map(|copy| &copy.value).ok_or_else(other_type)
+        let copy = any.downcast_ref::<CopyOf<R>>();
+        copy.map(|copy| R::object(&copy.value))
+            .ok_or_else(other_type)
     }
 }
 

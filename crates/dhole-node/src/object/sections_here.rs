@@ -17,6 +17,8 @@ pub(crate) struct SectionsHere {
     at_caller: FxHashMap<CallSite, u8>,
     /// What the protocol wants done since a section was tried.
     pub commands: Commands,
+    /// Units of work that sections did here since.
+    pub units: u64,
     /// Sections that ran since, and those that found their objects in use.
     pub ran: u64,
     pub in_use: u64,
@@ -30,6 +32,7 @@ impl SectionsHere {
             on,
             at_caller: FxHashMap::default(),
             commands: Commands::new(),
+            units: 0,
             ran: 0,
             in_use: 0,
         }
