@@ -24,6 +24,7 @@ pub mod jackal;
 pub mod lu;
 pub mod raw;
 pub mod raytrace;
+pub mod share;
 pub mod sor;
 pub mod tsp;
 pub mod uts;

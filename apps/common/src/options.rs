@@ -207,9 +207,11 @@ pub enum BadInput {
     /// A variable of the environment has an unknown value.
     #[error("{0}")]
     Variable(String),
-    /// TreadMarks' tours have room for so many.
-    #[error("{cities} cities: over raw memory there may be {most}")]
+    /// Shared tours have room for so many.
+    #[error("{cities} cities: with --share {share} there may be {most}")]
     TooManyCities {
+        /// What is shared.
+        share: &'static str,
         /// The cities.
         cities: usize,
         /// The most there may be.
@@ -229,11 +231,21 @@ pub enum BadInput {
         /// Its name.
         option: &'static str,
     },
-    /// An option that raw memory lacks.
-    #[error("--{option}: not over raw memory (--share memory)")]
-    NotOverMemory {
+    /// The program lacks a way to share.
+    #[error("--share {share}: the program has {has}")]
+    NoShare {
+        /// What is to be shared.
+        share: &'static str,
+        /// What it can share.
+        has: String,
+    },
+    /// An option that a way to share lacks.
+    #[error("--{option}: not with --share {share}")]
+    NotShared {
         /// Its name.
         option: &'static str,
+        /// What is shared.
+        share: &'static str,
     },
     /// No water has such a cut-off radius.
     #[error("a cut-off radius of {cutoff} angstrom: it must be at least 1, or 0 for the largest")]

@@ -6,21 +6,22 @@ use std::process::ExitCode;
 use apps::cluster::Cluster;
 use apps::options::Common;
 use apps::program::{self, Losses};
-use apps::raw::Share;
+use apps::share::Share;
 use apps::tsp::{Options, PROGRAM, stop};
 use dhole::Config;
 
 fn main() -> ExitCode {
     let options: Options = program::options();
     let over_memory = options.share == Share::Memory;
-    // Over raw memory a search does not end early.
-    if !over_memory && let Err(cause) = stop::at_signals() {
+    // Only Orca's search ends early, and goes on when a node is lost.
+    let is_orca = options.share == Share::Objects;
+    if is_orca && let Err(cause) = stop::at_signals() {
         eprintln!("error: asking for signals: {cause}");
         return ExitCode::FAILURE;
     }
-    let losses = match over_memory {
-        true => Losses::End,
-        false => PROGRAM.losses,
+    let losses = match is_orca {
+        true => PROGRAM.losses,
+        false => Losses::End,
     };
     program::main(
         PROGRAM.name,

@@ -7,31 +7,6 @@ mod rows;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use rows::{Float, shown, with};
 
-use crate::options::BadInput;
-
-/// What a program shares.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Share {
-    /// Objects.
-    #[default]
-    Objects,
-    /// Raw memory (Linux on x86-64).
-    Memory,
-}
-
-impl Share {
-    /// Refuses what only raw memory has, each option with whether it was given.
-    ///
-    /// # Errors
-    /// [`BadInput::NeedsMemory`] names the first that was.
-    pub fn check(self, given: &[(&'static str, bool)]) -> Result<(), BadInput> {
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) if self == Share::Objects => Err(BadInput::NeedsMemory { option }),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// How many bytes a float has.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Element {

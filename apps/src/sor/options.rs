@@ -6,7 +6,8 @@ use dhole::MemoryConsistency;
 
 use super::Problem;
 use crate::options::{BadInput, Common, size};
-use crate::raw::{Element, Granularity, Share};
+use crate::raw::{Element, Granularity};
+use crate::share::Share;
 
 /// The most interior points of a grid: 32 GiB of them, more than one process should take.
 const MAX_POINTS: u64 = 1 << 32;
@@ -114,6 +115,7 @@ impl SorOptions {
                 most: MAX_POINTS,
             });
         }
+        self.share.among(&[Share::Objects, Share::Memory])?;
         self.share.check(&[
             ("chunk", self.chunk != 1),
             ("granularity", self.granularity != Granularity::Allocation),

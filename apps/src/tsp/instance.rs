@@ -26,6 +26,11 @@ impl Instance {
         self.distances[from * self.cities + to]
     }
 
+    /// How far it is from each city to each, row by row.
+    pub fn distances(&self) -> &[u32] {
+        &self.distances
+    }
+
     /// The edges that must be on the tour.
     pub fn fixed(&self) -> &FixedEdges {
         &self.fixed

@@ -3,8 +3,10 @@
 //! that begin so. It leaves out those that cannot be shorter than the shortest tour so far, whose
 //! length is a replicated object.
 //!
-//! Over raw memory it is TreadMarks' program instead, with a pool of tours (`pool`).
+//! Over raw memory it is TreadMarks' program instead, with a pool of tours (`pool`). Jackal's
+//! program takes jobs from a list in sections (`sections`), or by message passing (`calls`).
 
+mod calls;
 mod edges;
 mod file;
 mod instance;
@@ -15,6 +17,7 @@ mod options;
 mod pool;
 mod pooled;
 mod search;
+mod sections;
 mod sequential;
 mod shared;
 pub mod stop;
@@ -56,8 +59,40 @@ pub struct Problem {
     pub bound: LowerBound,
     /// The time after which the shortest tour so far is good enough.
     pub time_limit: Option<Duration>,
-    /// How it is solved over raw memory, if it is.
-    pub pooled: Option<Pooled>,
+    /// The tour that the search begins with, if it is not that to the nearest cities.
+    pub first: Option<Tour>,
+    /// How it is solved on many nodes.
+    pub way: Way,
+}
+
+/// How a problem is solved on many nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Way {
+    /// With Orca's queue of jobs and bound.
+    #[default]
+    Objects,
+    /// With TreadMarks' pool of tours in raw memory.
+    Pooled(Pooled),
+    /// With Jackal's list of jobs, in sections.
+    Sections,
+    /// With a queue that nodes call.
+    Calls,
+}
+
+impl Problem {
+    /// The tour that a search begins with.
+    fn first_tour(&self, search: &Search<'_>) -> Tour {
+        self.first.clone().unwrap_or_else(|| search.greedy())
+    }
+
+    /// The same, beginning with a shortest tour: each order of the search does the same work.
+    pub fn preset(self) -> Problem {
+        let (found, _) = sequential::solve(&self);
+        Problem {
+            first: Some(found.tour),
+            ..self
+        }
+    }
 }
 
 /// How a problem is solved by a pool of tours.
@@ -105,7 +140,8 @@ impl From<Instance> for Problem {
             instance,
             bound: LowerBound::default(),
             time_limit: None,
-            pooled: None,
+            first: None,
+            way: Way::Objects,
         }
     }
 }
@@ -127,16 +163,18 @@ pub struct Found {
 pub const PROGRAM: Program<Problem, Found> = Program {
     name: "tsp",
     losses: Losses::Survives,
-    sequential: |problem| match problem.pooled {
-        None => sequential::solve(problem),
-        Some(pooled) => pooled::solve(problem, pooled),
+    sequential: |problem| match problem.way {
+        Way::Pooled(pooled) => pooled::solve(problem, pooled),
+        Way::Objects | Way::Sections | Way::Calls => sequential::solve(problem),
     },
-    shared: |w, problem, steps| match problem.pooled {
-        None => shared::solve(w, problem, steps),
+    shared: |w, problem, steps| match problem.way {
+        Way::Objects => shared::solve(w, problem, steps),
+        Way::Sections => sections::solve(w, problem, steps),
+        Way::Calls => calls::solve(w, problem, steps),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        Some(pooled) => memory::solve(w, problem, pooled, steps),
+        Way::Pooled(pooled) => memory::solve(w, problem, pooled, steps),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-        Some(_) => Err("--share memory: only Linux on x86-64 has raw memory".into()),
+        Way::Pooled(_) => Err("--share memory: only Linux on x86-64 has raw memory".into()),
     },
     differ,
     title: |problem| {

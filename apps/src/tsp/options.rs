@@ -7,10 +7,11 @@ use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser
 use clap::{ArgAction, ArgGroup, Parser};
 
 use super::pool::MOST_CITIES;
-use super::{Instance, LowerBound, Pooled, Problem};
+use super::{Instance, LowerBound, Pooled, Problem, Way};
 use crate::input::Lines;
 use crate::options::{BadInput, Common, listed};
-use crate::raw::{Granularity, Share};
+use crate::raw::Granularity;
+use crate::share::Share;
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
@@ -34,8 +35,9 @@ pub struct Options {
         value_parser = RangedU64ValueParser::<u32>::new().range(2..=1000))]
     pub cities: Option<u32>,
 
-    /// What is shared: Orca's job queue and bound, which are objects, or TreadMarks' pool of tours
-    /// in raw memory, of at most 32 cities
+    /// What is shared: Orca's job queue and bound, which are objects, TreadMarks' pool of tours in
+    /// raw memory, or Jackal's list of jobs, taken in sections or by calls; all but the first of at
+    /// most 32 cities
     #[arg(long, value_enum, default_value_t = Share::Objects)]
     pub share: Share,
 
@@ -62,6 +64,11 @@ pub struct Options {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = LowerBound::Tree)]
     pub bound: LowerBound,
 
+    /// Begin with a shortest tour, which is found before the nodes begin: each order of the search
+    /// does the same work
+    #[arg(long)]
+    pub preset: bool,
+
     /// Stop after so many seconds, and print the shortest tour so far; so do SIGINT and SIGTERM
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_limit: Option<Duration>,
@@ -87,32 +94,43 @@ impl Options {
             ("unit", self.unit != UNIT),
             ("granularity", self.granularity != Granularity::Allocation),
         ])?;
-        let mut pooled = None;
-        if self.share == Share::Memory {
-            let lacked = [
-                ("time-limit", self.time_limit.is_some()),
-                ("bound", self.bound != LowerBound::Tree),
-            ];
-            if let Some((option, _)) = lacked.into_iter().find(|(_, given)| *given) {
-                return Err(BadInput::NotOverMemory { option });
+        let (share, cities) = (self.share, instance.cities());
+        if share != Share::Objects {
+            share.lacks(&[("time-limit", self.time_limit.is_some())])?;
+            if cities > MOST_CITIES {
+                return Err(BadInput::TooManyCities {
+                    share: share.name(),
+                    cities,
+                    most: MOST_CITIES,
+                });
             }
-            if instance.cities() > MOST_CITIES {
-                let cities = instance.cities();
-                let most = MOST_CITIES;
-                return Err(BadInput::TooManyCities { cities, most });
-            }
-            pooled = Some(Pooled {
-                depth: self.depth as usize,
-                push: self.push,
-                unit: self.unit,
-                granularity: self.granularity,
-            });
         }
-        Ok(Problem {
-            instance,
+        let way = match share {
+            Share::Objects => Way::Objects,
+            Share::Sections => Way::Sections,
+            Share::Calls => Way::Calls,
+            Share::Memory => {
+                share.lacks(&[
+                    ("bound", self.bound != LowerBound::Tree),
+                    ("preset", self.preset),
+                ])?;
+                Way::Pooled(Pooled {
+                    depth: self.depth as usize,
+                    push: self.push,
+                    unit: self.unit,
+                    granularity: self.granularity,
+                })
+            }
+        };
+        let problem = Problem {
             bound: self.bound,
             time_limit: self.time_limit,
-            pooled,
+            way,
+            ..Problem::from(instance)
+        };
+        Ok(match self.preset {
+            true => problem.preset(),
+            false => problem,
         })
     }
 }

@@ -14,8 +14,8 @@ pub struct Tour {
     pub cities: Vec<u32>,
 }
 
-/// Hops of the beginnings of tours that are jobs.
-const HOPS: usize = 3;
+/// Hops of the beginnings of tours that are jobs, at most.
+pub const HOPS: usize = 3;
 /// The most jobs: they all lie in a queue.
 const MOST_JOBS: usize = 1 << 20;
 

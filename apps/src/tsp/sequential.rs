@@ -42,7 +42,7 @@ impl Known for Alone {
 pub fn solve(problem: &Problem) -> (Found, u64) {
     let mut search = Search::with_bound(&problem.instance, problem.bound);
     let mut alone = Alone {
-        best: search.greedy(),
+        best: problem.first_tour(&search),
         units: 0,
         began: Instant::now(),
         stop: Stop::after(problem.time_limit, Duration::ZERO),

@@ -103,10 +103,10 @@ pub fn solve_with(
     mistake: Mistake,
 ) -> Result<Found> {
     let mut search = Search::with_bound(&problem.instance, problem.bound);
-    let greedy = search.greedy();
-    let seen = greedy.length;
+    let first = problem.first_tour(&search);
+    let seen = first.length;
     let bound = Bound {
-        tour: greedy,
+        tour: first,
         stopped: false,
     };
     let (queue, bound) = w.once(|w| {

@@ -7,7 +7,8 @@ use super::model::CUTOFF;
 use super::problem::{Problem, Record, System};
 use super::spatial::grid::Grid;
 use crate::options::{BadInput, Common, listed};
-use crate::raw::{Cut, Granularity, Reads, Share};
+use crate::raw::{Cut, Granularity, Reads};
+use crate::share::Share;
 
 /// The command line of `water-nsquared`.
 #[derive(Parser, Clone, Debug)]
@@ -118,6 +119,7 @@ impl NsquaredOptions {
     /// When the options contradict each other.
     pub fn problem(&self, nodes: u16) -> Result<Problem, BadInput> {
         BadInput::unless_one_each(nodes, self.molecules, "molecules")?;
+        self.share.among(&[Share::Objects, Share::Memory])?;
         self.share.check(&[
             ("chunk", self.chunk != 1),
             ("granularity", self.granularity != Granularity::Allocation),
@@ -129,10 +131,8 @@ impl NsquaredOptions {
         if self.share == Share::Objects {
             return Ok(problem);
         }
-        if problem.record != Record::Splash {
-            let option = "record split";
-            return Err(BadInput::NotOverMemory { option });
-        }
+        let split = problem.record != Record::Splash;
+        self.share.lacks(&[("record split", split)])?;
         let cut = Cut {
             granularity: self.granularity,
             chunk: self.chunk as usize,

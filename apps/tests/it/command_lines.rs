@@ -94,21 +94,36 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
         (
             NSQUARED,
             "--share memory",
-            "--record split: not over raw memory",
+            "--record split: not with --share memory",
         ),
         (TSP, "--nodes 1", "--input <FILE>|--cities <N>"),
         (TSP, "--input a --cities 9", "--cities <N>"),
         (
             TSP,
             "--cities 33 --share memory",
-            "33 cities: over raw memory there may be 32",
+            "33 cities: with --share memory there may be 32",
         ),
         (
             TSP,
             "--cities 9 --share memory --time-limit 1",
-            "--time-limit: not over raw memory",
+            "--time-limit: not with --share memory",
         ),
         (TSP, "--cities 9 --unit 256", "--unit: only raw memory"),
+        (
+            TSP,
+            "--cities 33 --share sections",
+            "33 cities: with --share sections there may be 32",
+        ),
+        (
+            TSP,
+            "--cities 9 --share calls --time-limit 1",
+            "--time-limit: not with --share calls",
+        ),
+        (
+            TSP,
+            "--cities 9 --share memory --preset",
+            "--preset: not with --share memory",
+        ),
         (
             SOR,
             "--protocol eager",

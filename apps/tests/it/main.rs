@@ -8,6 +8,7 @@ mod command_lines;
 mod dosa;
 mod full_disk;
 mod jackal;
+mod jackal_programs;
 mod memory;
 mod orca;
 mod processes;

@@ -89,7 +89,7 @@ fn tsp_s_pool_finds_the_shortest_tour_with_any_minipages_and_pushes_its_length()
                 granularity,
             };
             let problem = tsp::Problem {
-                pooled: Some(pooled),
+                way: tsp::Way::Pooled(pooled),
                 ..tsp::Problem::from(Instance::random(11, 4))
             };
             let (alone, _) = (tsp::PROGRAM.sequential)(&problem);

@@ -372,7 +372,6 @@ fn a_search_that_runs_out_of_time_has_the_shortest_tour_so_far() {
     let instance = random(&mut Random(3), 30, true);
     let problem = Problem {
         time_limit: Some(std::time::Duration::from_millis(50)),
-        pooled: None,
         ..instance.into()
     };
     let alone = alone(&problem);
