@@ -15,13 +15,30 @@ impl HeapMut<'_> {
     /// [`InstallError`]: the worker may use the object, it is not here, or the bytes are not a
     /// value of it; nothing was written.
     pub fn change(&mut self, oid: Oid, packed: &[u8]) -> Result<bool, InstallError> {
+        let images = &mut self.heap.pre_images;
+        let (mut old, mut changes) = (images.buffer(), images.buffer());
+        let differs = self.differs(oid, packed, &mut old, &mut changes);
+        let changed = match differs {
+            Ok(true) => self.merge(oid, &changes).map(|()| true),
+            other => other,
+        };
+        self.heap.pre_images.recycle(old);
+        self.heap.pre_images.recycle(changes);
+        changed
+    }
+
+    /// Whether these packed bytes differ from the node's copy, whose bytes go to `old`, and how.
+    fn differs(
+        &mut self,
+        oid: Oid,
+        packed: &[u8],
+        old: &mut Vec<u8>,
+        changes: &mut Vec<u8>,
+    ) -> Result<bool, InstallError> {
         let node = self.heap.node;
-        let absent = InstallError::Absent { oid, node };
-        let mut old = self.heap.pre_images.buffer();
-        let gathered = self.gather(oid, &mut old);
+        let gathered = self.gather(oid, old);
         let at = self.heap.place(oid).filter(|_| gathered.is_ok());
-        let at = at.ok_or(absent)?;
-        let binding = &self.heap.chunks[at.chunk].binding;
+        let at = at.ok_or(InstallError::Absent { oid, node })?;
         if old.len() != packed.len() {
             return Err(InstallError::Length {
                 oid,
@@ -30,12 +47,8 @@ impl HeapMut<'_> {
                 wanted: old.len() as u64,
             });
         }
-        let mut changes = Vec::new();
-        diff::diff(binding, &old, packed, &mut changes);
-        self.heap.pre_images.recycle(old);
-        match changes.is_empty() {
-            true => Ok(false),
-            false => self.merge(oid, &changes).map(|()| true),
-        }
+        let binding = &self.heap.chunks[at.chunk].binding;
+        diff::diff(binding, old, packed, changes);
+        Ok(!changes.is_empty())
     }
 }

@@ -38,10 +38,7 @@ impl Link<'_> {
         if !self.machine.sees(self.node.id, of) {
             return Ok(false);
         }
-        let began_ns = self
-            .one_sided
-            .times()
-            .then(|| self.machine.now(self.node.id));
+        let began_ns = self.read_begins();
         if let Some(object) = call.split().0.remote(of, oid) {
             return match self.read_remote(call, missed, wanted, object) {
                 Some(object) => self.takes_there(call, miss, &object, began_ns),
@@ -67,6 +64,12 @@ impl Link<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// A one-sided read begins: when, if it is timed.
+    pub(crate) fn read_begins(&self) -> Option<u64> {
+        let is_timed = self.one_sided.times();
+        is_timed.then(|| self.machine.now(self.node.id))
     }
 
     /// Reads an object in its last writer's window, without the lock; what is to be taken.

@@ -94,7 +94,7 @@ impl Link<'_> {
         let mut left = SmallVec::<[Elements; 4]>::from_slice(parts);
         let mut copied = std::mem::take(&mut call.split().1.seen_blocks.copied);
         for _ in 0..ATTEMPTS {
-            let began_ns = self.one_sided.times().then(now);
+            let began_ns = self.read_begins();
             copied.clear();
             let (read, changed) = self.look_and_copy((call, &left, need), &mut copied);
             let mut all = (0, 0);
