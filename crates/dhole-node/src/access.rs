@@ -217,9 +217,11 @@ impl<'id> Worker<'id> {
                     }
                 }
             }
+            // One message for many is less than a round trip for each.
+            let many = absent.len() > 1 && link.reads_are_round_trips(call);
             let mut left = Vec::with_capacity(absent.len());
             for (miss, unread) in absent.iter().zip(&unread) {
-                if !link.read_there(call, miss, unread)? {
+                if many || !link.read_there(call, miss, unread)? {
                     left.push(*unread);
                 }
             }
@@ -530,6 +532,12 @@ impl Link<'_> {
         self.local(call, Some(event))
     }
 
+    /// Whether a one-sided read takes a round trip of a network, as in a simulation and through
+    /// windows.
+    pub(crate) fn reads_are_round_trips(&self, call: &mut MonitorCall<'_, State>) -> bool {
+        self.machine.charges_reads() || call.split().0.reads_windows()
+    }
+
     /// Waits for an object and what is fetched with it.
     fn miss(
         &self,
@@ -540,9 +548,9 @@ impl Link<'_> {
     ) -> Result<(), Box<Failure>> {
         let ahead = self.dense_around(call, miss, &missed);
         // Where a one-sided read takes a round trip too, a message is better if more comes with it.
+        let far = self.reads_are_round_trips(call);
         let charged = self.machine.charges_reads();
         let (mut heap, state) = call.split();
-        let far = charged || heap.reads_windows();
         let by_message = charged && state.follow_from(miss, &mut heap) || far && ahead.is_some();
         if !by_message && self.read_there(call, miss, &missed)? {
             return match ahead {

@@ -26,7 +26,7 @@ const MOST_NOTED: usize = 1 << 16;
 /// returns [`Absent`], so that the item can go on and name what else it misses.
 pub struct Pass<'p, 'id> {
     worker: &'p mut Worker<'id>,
-    /// A miss takes no message.
+    /// A miss takes no round trip.
     at_once: bool,
     /// Which pass this is.
     pass: Cell<usize>,
@@ -59,14 +59,15 @@ struct Missed;
 impl<'id> Worker<'id> {
     /// Runs `f` on each of `items`, which read shared objects, and returns what it gives, in the
     /// order of the items. It is for walks through trees and graphs that other nodes wrote, where
-    /// a miss takes a message: what many items miss is fetched in one round.
+    /// a miss takes a round trip: what many items miss is fetched in one.
     ///
     /// An item that misses something is put aside; the others go on with what is here. Then all
     /// that was missed is fetched, each node asked once, and the items that were put aside run
     /// again. One item in 64 runs first, then one in 8, then all, for neighbours mostly need the
     /// same. What is missed twice is fetched at once, so each pass comes further. Between items
-    /// the worker [polls](Worker::poll). Where a miss takes no message (threads, processes that
-    /// see each other's memory, one node) nothing is put aside, and the items run in their order.
+    /// the worker [polls](Worker::poll). Where a miss takes no round trip (threads, processes of
+    /// one machine that see each other's memory, one node) nothing is put aside, and the items run
+    /// in their order.
     ///
     /// So `f` may run several times for an item, and changes nothing but what it returns.
     ///
@@ -100,7 +101,7 @@ impl<'id> Worker<'id> {
         items: &[I],
         mut f: impl FnMut(&Pass<'_, 'id>, &I) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let at_once = self.misses_take_no_message();
+        let at_once = self.misses_take_no_round_trip();
         let strides = match at_once {
             true => &STRIDES[STRIDES.len() - 1..],
             false => &STRIDES[..],
@@ -135,13 +136,17 @@ impl<'id> Worker<'id> {
         Ok(values.into_iter().flatten().collect())
     }
 
-    /// Whether a miss takes no message, whoever wrote what is missed; or takes a page's, which
+    /// Whether a miss takes no round trip, whoever wrote what is missed; or takes a page's, which
     /// brings what no item asks for.
-    fn misses_take_no_message(&self) -> bool {
+    fn misses_take_no_round_trip(&mut self) -> bool {
         let me = self.node();
         let mut others = (0..self.nodes()).map(NodeId::at).filter(|node| *node != me);
-        let publishes = self.link.node.monitor.lock().split().0.publishes();
-        self.is_paged() || others.all(|node| publishes && self.link.machine.sees(me, node))
+        let Worker { token, link } = self;
+        let is_near = link.node.monitor.exclusive_call(token, |call| {
+            call.split().0.publishes() && !link.reads_are_round_trips(call)
+        });
+        link.coherence.properties().keeps_pages()
+            || others.all(|node| is_near && link.machine.sees(me, node))
     }
 }
 
@@ -194,7 +199,7 @@ impl<'id> Pass<'_, 'id> {
     }
 
     /// Whether what is missed is fetched at once that was noted in this pass: where that takes no
-    /// message, and in a later pass.
+    /// round trip, and in a later pass.
     fn is_fetched_at_once(&self, noted_in: Option<&usize>) -> bool {
         self.at_once || noted_in.is_some_and(|pass| *pass < self.pass.get())
     }
