@@ -272,7 +272,10 @@ impl Bug {
     fn hide(self, message: &mut ObjectsMessage) {
         match (self, message) {
             (Bug::BareDespiteNews, message) => bare(message),
-            (Bug::HideFromProcess, ObjectsMessage::Spawn { news, .. })
+            (
+                Bug::HideFromProcess,
+                ObjectsMessage::Spawn { news, .. } | ObjectsMessage::SpawnInChain { news, .. },
+            )
             | (
                 Bug::HideFromCaller,
                 ObjectsMessage::Reply { news, .. } | ObjectsMessage::BatchReply { news, .. },

@@ -69,6 +69,19 @@ impl<C, R: PartialEq> History<C, R> {
         Ok(())
     }
 
+    /// Tells that the last call of a thread was withdrawn: it does not happen.
+    ///
+    /// # Errors
+    /// A thread that waits for no result withdraws nothing.
+    pub fn withdraws(&mut self, thread: usize) -> Result<(), String> {
+        let made = self.threads.get_mut(&thread);
+        let withdrawn = made.and_then(|made| made.pop_if(|last| last.heard.is_none()));
+        match withdrawn {
+            Some(_) => Ok(()),
+            None => Err(format!("thread {thread} withdraws no call")),
+        }
+    }
+
     /// Tells that a thread hears the result of its last call now.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 //! any order, and an order of multicasts that each node follows at its own pace. There must be one
 //! order of all operations in which one copy of each object shows the workers what they saw.
 
+mod program;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -9,12 +11,14 @@ use dhole_model::{NodeId, ObjectId, Variants, VectorTime};
 use dhole_protocol::WriteNotices;
 use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
-    Outcome, PackedCalls, PackedResults, Place, Predefined, Refusal, Saved, Strategy, Tried,
+    Outcome, PackedCalls, PackedResults, Place, Predefined, Refusal, Saved, Tried,
 };
 use rand::rngs::Xoshiro256PlusPlus as Random;
 use rand::{RngExt, SeedableRng};
 
 use crate::history::{History, OneCopy};
+pub use program::Shape;
+use program::{Act, program, strategy};
 
 /// An operation on a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -65,15 +69,6 @@ impl Op {
     }
 }
 
-/// Something that a worker does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Act {
-    Call(usize, Op),
-    /// Calls it, and goes on.
-    Start(usize, Op),
-    Change(usize, Strategy),
-}
-
 /// A planted bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Variants)]
 pub enum Planted {
@@ -107,6 +102,10 @@ pub enum Planted {
     BlockedEarly,
     /// A write changes the replica of its caller alone.
     OneReplica,
+    /// A node that does not know a call says nothing when it is withdrawn.
+    NotToldUnknown,
+    /// A call that is withdrawn waits on where it is.
+    WithdrawnWaits,
 }
 
 /// A node's copies: counters.
@@ -204,6 +203,10 @@ struct Node {
     program: VecDeque<Act>,
     /// The call that its worker waits for, and the operation, if it is one.
     waiting: Option<(u64, Option<(usize, Op)>)>,
+    /// The call that it waits for and has not withdrawn yet, if it will.
+    within: Option<(u64, ObjectId)>,
+    /// Whether the call that it waits for is one that it withdraws.
+    withdraws: bool,
     /// Calls under way that it does not wait for, each with the thread that it counts as.
     started: BTreeMap<u64, (usize, (usize, Op))>,
     /// Those of them that nobody waits for and that were not tried yet: its worker does not go on
@@ -234,23 +237,6 @@ struct World {
     writes: History<(usize, Op), u8>,
 }
 
-/// How a run is made.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// Nodes.
-    pub nodes: usize,
-    /// Counters.
-    pub objects: usize,
-    /// Acts of each worker.
-    pub acts: usize,
-    /// Whether objects change where they are kept.
-    pub changes: bool,
-    /// Whether workers go on before their calls are over.
-    pub starts: bool,
-    /// Whether every node has the first counter from the start.
-    pub predefined: bool,
-}
-
 /// Runs a random program under a random schedule.
 ///
 /// # Errors
@@ -277,6 +263,8 @@ impl World {
                 },
                 program: program(shape, &mut random),
                 waiting: None,
+                within: None,
+                withdraws: false,
                 started: BTreeMap::new(),
                 unsettled: BTreeSet::new(),
                 delivered: 0,
@@ -374,11 +362,23 @@ impl World {
         let late: Vec<usize> = (0..self.nodes.len())
             .filter(|id| self.nodes[*id].delivered < self.log.len())
             .collect();
-        let choices = self.flying.len() + self.unordered.len() + late.len();
+        let impatient: Vec<usize> = (0..self.nodes.len())
+            .filter(|id| self.nodes[*id].within.is_some())
+            .collect();
+        let others = self.flying.len() + self.unordered.len() + late.len();
+        let choices = others + impatient.len();
         if choices == 0 {
             return Ok(false);
         }
         let choice = self.random.random_range(0..choices);
+        if let Some(which) = choice.checked_sub(others) {
+            let id = impatient[which];
+            let within = self.nodes[id].within.take();
+            if let Some((call, object)) = within {
+                self.event(id, ObjectsEvent::Withdraw { call, object })?;
+            }
+            return Ok(true);
+        }
         if let Some(left) = choice.checked_sub(self.flying.len()) {
             match left.checked_sub(self.unordered.len()) {
                 None => self.log.push(self.unordered.swap_remove(left)),
@@ -460,12 +460,17 @@ impl World {
         let call = machine.new_call();
         match act {
             Act::Change(place, to) => {
+                self.nodes[id].withdraws = false;
                 self.nodes[id].waiting = Some((call.number, None));
                 let object = self.objects[place];
                 let call = call.number;
                 self.event(id, ObjectsEvent::Change { call, object, to })
             }
-            Act::Call(place, op) => {
+            Act::Call(place, op) | Act::Within(place, op) => {
+                self.nodes[id].withdraws = matches!(act, Act::Within(..));
+                if self.nodes[id].withdraws {
+                    self.nodes[id].within = Some((call.number, self.objects[place]));
+                }
                 self.nodes[id].waiting = Some((call.number, Some((place, op))));
                 self.invoked(id, (place, op))?;
                 let called = self.called(call, (place, op));
@@ -519,6 +524,7 @@ impl World {
             operation,
             writes: op.writes(),
             started: false,
+            chain: Bytes::default(),
             arguments: Bytes::from([argument]),
         }
     }
@@ -617,6 +623,10 @@ impl World {
                 all.iter().for_each(|call| calls.push(call.by_ref()));
             }
             ObjectsMessage::Blocked { .. } => return self.planted == Planted::NotBlocked,
+            ObjectsMessage::Withdraw { .. } => return self.planted == Planted::WithdrawnWaits,
+            ObjectsMessage::NotWithdrawn { .. } => {
+                return self.planted == Planted::NotToldUnknown;
+            }
             ObjectsMessage::BatchReply {
                 results, blocked, ..
             } => {
@@ -663,7 +673,24 @@ impl World {
         Ok(())
     }
 
+    fn withdrawn(&mut self, thread: usize, op: Op) -> Result<(), String> {
+        self.history.withdraws(thread)?;
+        if op.writes() {
+            self.writes.withdraws(thread)?;
+        }
+        Ok(())
+    }
+
     fn finished(&mut self, id: usize, call: u64, outcome: Outcome) -> Result<(), String> {
+        let node = &mut self.nodes[id];
+        if node.waiting.is_some_and(|(number, _)| number == call) {
+            node.machine.forget_withdrawal(call);
+            let withdrew = node.within.take().is_none();
+            if outcome == Err(Refusal::Withdrawn) && withdrew {
+                let of = node.waiting.take().and_then(|(_, of)| of);
+                return of.map_or(Ok(()), |(_, op)| self.withdrawn(id, op));
+            }
+        }
         let told = outcome.map_err(|refusal| format!("node {id}: {refusal}"))?;
         self.nodes[id].unsettled.remove(&call);
         if let Some((thread, (_, op))) = self.nodes[id].started.remove(&call) {
@@ -695,6 +722,10 @@ impl World {
         if let Some(id) = self.nodes.iter().position(|it| !it.unsettled.is_empty()) {
             let never = &self.nodes[id].unsettled;
             return Err(format!("node {id} never hears of its calls {never:?}"));
+        }
+        let waits = |node: &Node| node.withdraws && node.waiting.is_some();
+        if let Some(id) = self.nodes.iter().position(waits) {
+            return Err(format!("node {id} waits for a call that it has withdrawn"));
         }
         let waits = |(id, node): (usize, &Node)| {
             let started = node.started.values().map(|(_, of)| Some(*of));
@@ -762,29 +793,4 @@ impl World {
         }
         Ok(())
     }
-}
-
-fn strategy(nodes: usize, random: &mut Random) -> Strategy {
-    match random.random_range(0..=nodes) {
-        node if node < nodes => Strategy::On(NodeId::at(node)),
-        _ => Strategy::Replicated,
-    }
-}
-
-fn program(shape: Shape, random: &mut Random) -> VecDeque<Act> {
-    let act = |random: &mut Random| {
-        let object = random.random_range(0..shape.objects);
-        match random.random_range(0..10) {
-            0 | 1 if shape.changes => Act::Change(object, strategy(shape.nodes, random)),
-            0..=4 => Act::Call(object, Op::Add),
-            5 => Act::Call(object, Op::Take),
-            6 => Act::Call(object, Op::Await(random.random_range(1..3))),
-            _ => Act::Call(object, Op::Read),
-        }
-    };
-    let act = |random: &mut Random| match act(random) {
-        Act::Call(object, op) if shape.starts && random.random_bool(0.8) => Act::Start(object, op),
-        act => act,
-    };
-    (0..shape.acts).map(|_| act(random)).collect()
 }

@@ -689,6 +689,7 @@ impl Node {
             operation,
             writes: what.writes(),
             started: false,
+            chain: Bytes::default(),
             arguments: match user {
                 None => Bytes::from([argument]),
                 Some(user) => Bytes::from([argument, user]),

@@ -1,12 +1,13 @@
 //! Monitors and clerks: callers of several nodes whose calls nest, in every order of messages and
-//! of processes. The clerks are the engine's own ([`Clerk`]). Callers, processes and messages are
-//! the model's.
+//! of processes. The clerks are the engine's own ([`Clerks`]), and so are chains of calls. Callers,
+//! processes and messages are the model's.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use dhole_model::{NodeId, ObjectId};
-use dhole_protocol::objects::clerk::Clerk;
-use dhole_protocol::objects::{Bytes, Call, CallId};
+use dhole_protocol::objects::chain::Chain;
+use dhole_protocol::objects::clerk::Clerks;
+use dhole_protocol::objects::{Bytes, Call, CallId, ClerkId};
 
 /// What a caller does with an object, which is named by its number. Each operation takes a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -19,18 +20,42 @@ pub enum Does {
     Takes(u8),
     /// Writes it, and calls the other for reading meanwhile.
     Calls(u8, u8),
+    /// Writes it, and starts a call of the other for reading meanwhile, whose end it awaits.
+    Starts(u8, u8),
+    /// Writes it, and calls the other, which calls the first for reading.
+    CallsBack(u8, u8),
+    /// As `Takes`, and withdraws the call at some moment.
+    TakesWithin(u8),
 }
 
 impl Does {
     fn object(self) -> u8 {
         match self {
-            Does::Reads(object) | Does::Adds(object) | Does::Takes(object) => object,
-            Does::Calls(object, _) => object,
+            Does::Reads(object)
+            | Does::Adds(object)
+            | Does::Takes(object)
+            | Does::TakesWithin(object)
+            | Does::Calls(object, _)
+            | Does::Starts(object, _)
+            | Does::CallsBack(object, _) => object,
         }
     }
 
     fn writes(self) -> bool {
         !matches!(self, Does::Reads(_))
+    }
+
+    fn has_guard(self) -> bool {
+        matches!(self, Does::Takes(_) | Does::TakesWithin(_))
+    }
+
+    /// What it calls meanwhile.
+    fn calls(self) -> Option<Does> {
+        match self {
+            Does::Calls(_, other) | Does::Starts(_, other) => Some(Does::Reads(other)),
+            Does::CallsBack(object, other) => Some(Does::Calls(other, object)),
+            _ => None,
+        }
     }
 }
 
@@ -45,6 +70,16 @@ pub enum Mistake {
     KeepsMonitor,
     /// The monitor of a call is not given back if its caller is dead.
     DeadKeepsMonitor,
+    /// A call goes without the chain of its callers.
+    NoChain,
+    /// A call that an operation starts goes without it.
+    NoChainOfStarted,
+    /// The objects of a clerk that admits one call at a time are not in one.
+    NoGroup,
+    /// A call that was withdrawn is executed.
+    ExecutesWithdrawn,
+    /// A call that is withdrawn while it writes gives the monitor back.
+    WithdrawsBegun,
 }
 
 /// Callers, each with what it does in turn, and the objects that they use.
@@ -54,6 +89,8 @@ pub struct ClerkProgram {
     pub nodes: u8,
     /// The objects.
     pub objects: u8,
+    /// How many calls of all objects of a node a clerk admits at a time, where there is one.
+    pub most: Option<u32>,
     /// What each caller does.
     pub callers: Vec<Vec<Does>>,
     /// This node may be lost at any time, with its callers: no object is on it.
@@ -73,6 +110,10 @@ pub enum Clerked {
     Overtaken,
     /// A caller waits for ever.
     Stuck,
+    /// A call was executed that its caller had withdrawn.
+    Withdrawn,
+    /// More calls of a clerk are in progress than it admits.
+    TooMany,
 }
 
 /// Who waits for a call: a caller, or a call in progress.
@@ -88,6 +129,8 @@ struct Asked {
     by: By,
     from: u8,
     does: Does,
+    /// The objects of its callers, the first caller's first.
+    chain: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -100,11 +143,16 @@ enum Phase {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct State {
     /// Of each node.
-    clerks: Vec<Clerk>,
+    clerks: Vec<Clerks>,
     values: Vec<u8>,
     /// Requests and replies on their way.
     requests: BTreeSet<Asked>,
     replies: BTreeSet<(By, u64)>,
+    /// Withdrawals on their way, and calls that were withdrawn.
+    withdrawals: BTreeSet<Asked>,
+    withdrawn: BTreeSet<u64>,
+    /// Calls that were refused because they would wait for their callers.
+    refused: BTreeSet<u64>,
     /// What waits with each object, in the order of coming: what the clerks must not change.
     came: Vec<VecDeque<Asked>>,
     running: Vec<(Asked, Phase)>,
@@ -145,16 +193,30 @@ impl ClerkProgram {
     }
 
     fn first(&self) -> State {
-        let mut clerks = vec![Clerk::default(); usize::from(self.nodes)];
+        let mut clerks = vec![Clerks::default(); usize::from(self.nodes)];
         for object in 0..self.objects {
-            let here = &mut clerks[usize::from(object % self.nodes)];
-            here.add(id_of(object));
+            let node = object % self.nodes;
+            let here = &mut clerks[usize::from(node)];
+            match self.most.filter(|_| self.mistake != Some(Mistake::NoGroup)) {
+                None => here.add(id_of(object)),
+                Some(most) => {
+                    let clerk = ClerkId {
+                        node: NodeId(u16::from(node)),
+                        number: ObjectId(0),
+                        most,
+                    };
+                    here.add_to(clerk, id_of(object));
+                }
+            }
         }
         State {
             clerks,
             values: vec![0; usize::from(self.objects)],
             requests: BTreeSet::new(),
             replies: BTreeSet::new(),
+            withdrawals: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
+            refused: BTreeSet::new(),
             came: vec![VecDeque::new(); usize::from(self.objects)],
             running: Vec::new(),
             callers: vec![(0, false); self.callers.len()],
@@ -175,7 +237,13 @@ impl ClerkProgram {
                 next.callers[caller].1 = true;
                 let from = caller as u8 % self.nodes;
                 let number = 100 * (caller as u64 + 1) + *at as u64;
-                next.asks(By::Caller(caller as u8), number, from, *does);
+                next.asks(Asked {
+                    number,
+                    by: By::Caller(caller as u8),
+                    from,
+                    does: *does,
+                    chain: Vec::new(),
+                });
                 all.push(next);
             }
         }
@@ -185,6 +253,7 @@ impl ClerkProgram {
             self.comes(&mut next, request.clone())?;
             all.push(next);
         }
+        self.withdraw(state, &mut all)?;
         for reply in &state.replies {
             let mut next = state.clone();
             next.replies.remove(reply);
@@ -205,11 +274,9 @@ impl ClerkProgram {
             let mut next = state.clone();
             match (asked.does, phase) {
                 (_, Phase::Waits) => continue,
-                (Does::Calls(object, other), Phase::Begun) => {
+                (does, Phase::Begun) if does.calls().is_some() => {
                     next.running[place].1 = Phase::Waits;
-                    let by = By::Running(asked.number);
-                    let (number, from) = (asked.number + NESTED, object % self.nodes);
-                    next.asks(by, number, from, Does::Reads(other));
+                    self.calls_on(&mut next, asked);
                 }
                 _ => self.ends(&mut next, place)?,
             }
@@ -219,6 +286,7 @@ impl ClerkProgram {
             let mut next = state.clone();
             next.lost = true;
             next.requests.retain(|it| it.from != node);
+            next.withdrawals.retain(|it| it.from != node);
             let lost = NodeId(u16::from(node));
             for (here, clerks) in next.clerks.iter_mut().enumerate() {
                 if here != usize::from(node) {
@@ -236,20 +304,110 @@ impl ClerkProgram {
         Ok(all)
     }
 
-    fn comes(&self, state: &mut State, asked: Asked) -> Result<(), Clerked> {
-        let object = asked.does.object();
-        let call = Call {
-            id: CallId {
-                node: NodeId(u16::from(asked.from)),
-                number: asked.number,
-            },
-            object: id_of(object),
+    /// An operation in progress makes its call.
+    fn calls_on(&self, state: &mut State, asked: &Asked) {
+        let Some(does) = asked.does.calls() else {
+            return;
+        };
+        let mut chain = asked.chain.clone();
+        chain.push(asked.does.object());
+        let is_started = matches!(asked.does, Does::Starts(..));
+        if self.mistake == Some(Mistake::NoChain)
+            || is_started && self.mistake == Some(Mistake::NoChainOfStarted)
+        {
+            chain.clear();
+        }
+        state.requests.insert(Asked {
+            number: asked.number + NESTED,
+            by: By::Running(asked.number),
+            from: asked.does.object() % self.nodes,
+            does,
+            chain,
+        });
+    }
+
+    /// Callers withdraw their calls, and withdrawals come behind the calls.
+    fn withdraw(&self, state: &State, all: &mut Vec<State>) -> Result<(), Clerked> {
+        for (caller, (at, waits)) in state.callers.iter().enumerate() {
+            let number = 100 * (caller as u64 + 1) + *at as u64;
+            let does = self.callers[caller].get(*at).copied();
+            let does = does.filter(|it| *waits && matches!(it, Does::TakesWithin(_)));
+            let Some(does) = does.filter(|_| !state.withdrawn.contains(&number)) else {
+                continue;
+            };
+            if self.is_lost(state, caller as u8) {
+                continue;
+            }
+            let mut next = state.clone();
+            next.withdrawn.insert(number);
+            next.withdrawals.insert(Asked {
+                number,
+                by: By::Caller(caller as u8),
+                from: caller as u8 % self.nodes,
+                does,
+                chain: Vec::new(),
+            });
+            all.push(next);
+        }
+        for asked in &state.withdrawals {
+            if state.requests.contains(asked) {
+                continue;
+            }
+            let mut next = state.clone();
+            next.withdrawals.remove(asked);
+            let object = asked.does.object();
+            let clerk = &mut next.clerks[usize::from(object % self.nodes)];
+            let mut taken = clerk.withdraw(id_of(object), asked.id());
+            if self.mistake == Some(Mistake::WithdrawsBegun) && !taken {
+                let begun = clerk.knows(id_of(object), asked.id());
+                clerk.over(id_of(object), asked.id());
+                taken = begun;
+            }
+            if taken {
+                if self.mistake != Some(Mistake::ExecutesWithdrawn) {
+                    let came = &mut next.came[usize::from(object)];
+                    came.retain(|it| it.number != asked.number);
+                } else if let Some(call) = next.came[usize::from(object)]
+                    .iter()
+                    .find(|it| it.number == asked.number)
+                {
+                    let call = self.call(call);
+                    next.clerks[usize::from(object % self.nodes)].comes(call);
+                }
+                next.replies.insert((asked.by, asked.number));
+                next.refused.insert(asked.number);
+            }
+            self.admit(&mut next, object)?;
+            all.push(next);
+        }
+        Ok(())
+    }
+
+    fn call(&self, asked: &Asked) -> Call {
+        Call {
+            id: asked.id(),
+            object: id_of(asked.does.object()),
             kind: 0,
             operation: 0,
             writes: asked.does.writes(),
             started: false,
+            chain: Bytes::default(),
             arguments: Bytes::default(),
-        };
+        }
+    }
+
+    fn comes(&self, state: &mut State, asked: Asked) -> Result<(), Clerked> {
+        let object = asked.does.object();
+        let chain = asked.chain.iter().fold(Chain::default(), |chain, held| {
+            chain.then(id_of(*held), "an operation".into())
+        });
+        let here = &state.clerks[usize::from(object % self.nodes)];
+        if here.waits_for(id_of(object), chain.links()) {
+            state.replies.insert((asked.by, asked.number));
+            state.refused.insert(asked.number);
+            return Ok(());
+        }
+        let call = self.call(&asked);
         state.came[usize::from(object)].push_back(asked.clone());
         let in_progress = |it: &&(Asked, Phase)| it.0.does.object() == object;
         let mut holders = state.running.iter().filter(in_progress);
@@ -277,8 +435,11 @@ impl ClerkProgram {
             let came = state.came.iter().flatten();
             let asked = came.into_iter().find(|it| it.number == call.id.number);
             let asked = asked.expect("what begins came").clone();
+            if state.refused.contains(&asked.number) {
+                return Err(Clerked::Withdrawn);
+            }
             let value = state.values[usize::from(asked.does.object())];
-            if matches!(asked.does, Does::Takes(_)) && value == 0 {
+            if asked.does.has_guard() && value == 0 {
                 if self.mistake != Some(Mistake::KeepsMonitor) {
                     state.clerks[node].is_blocked(call.object, call.id);
                 }
@@ -294,7 +455,7 @@ impl ClerkProgram {
         let came = &mut state.came[usize::from(object)];
         let place = came.iter().position(|it| it.number == asked.number);
         let place = place.expect("what begins came");
-        let waits = |it: &Asked| !matches!(it.does, Does::Takes(_));
+        let waits = |it: &Asked| !it.does.has_guard();
         if came.iter().take(place).any(waits) {
             return Err(Clerked::Overtaken);
         }
@@ -304,6 +465,12 @@ impl ClerkProgram {
         let excludes = |it: &(Asked, Phase)| asked.does.writes() || it.0.does.writes();
         if others.into_iter().any(excludes) {
             return Err(Clerked::Together);
+        }
+        let node = object % self.nodes;
+        let here = |it: &&(Asked, Phase)| it.0.does.object() % self.nodes == node;
+        let in_progress = state.running.iter().filter(here).count();
+        if self.most.is_some_and(|most| in_progress >= most as usize) {
+            return Err(Clerked::TooMany);
         }
         state.running.push((asked.clone(), Phase::Begun));
         state.running.sort();
@@ -316,16 +483,12 @@ impl ClerkProgram {
         let value = &mut state.values[usize::from(object)];
         match asked.does {
             Does::Adds(_) => *value += 1,
-            Does::Takes(_) => *value -= 1,
-            Does::Reads(_) | Does::Calls(..) => {}
+            Does::Takes(_) | Does::TakesWithin(_) => *value -= 1,
+            Does::Reads(_) | Does::Calls(..) | Does::Starts(..) | Does::CallsBack(..) => {}
         }
         let dead = state.lost && self.may_lose == Some(asked.from);
         if !(dead && self.mistake == Some(Mistake::DeadKeepsMonitor)) {
-            let call = CallId {
-                node: NodeId(u16::from(asked.from)),
-                number: asked.number,
-            };
-            state.clerks[usize::from(object % self.nodes)].over(id_of(object), call);
+            state.clerks[usize::from(object % self.nodes)].over(id_of(object), asked.id());
         }
         if !dead {
             state.replies.insert((asked.by, asked.number));
@@ -335,12 +498,16 @@ impl ClerkProgram {
 }
 
 impl State {
-    fn asks(&mut self, by: By, number: u64, from: u8, does: Does) {
-        self.requests.insert(Asked {
-            number,
-            by,
-            from,
-            does,
-        });
+    fn asks(&mut self, asked: Asked) {
+        self.requests.insert(asked);
+    }
+}
+
+impl Asked {
+    fn id(&self) -> CallId {
+        CallId {
+            node: NodeId(u16::from(self.from)),
+            number: self.number,
+        }
     }
 }

@@ -175,6 +175,7 @@ impl Node {
             operation: 0,
             writes: true,
             started: false,
+            chain: Bytes::default(),
             arguments: section.bytes(lock),
         };
         self.step_objects(ObjectsEvent::Invoke(call), around)

@@ -1,6 +1,8 @@
 //! Operations that take a worker.
 
-use dhole::{NodeId, Object, ObjectError, Ref, Refusal, Result, Worker, on, replicated};
+use dhole::{
+    Concurrency, NodeId, Object, ObjectError, Ref, Refusal, Result, Worker, on, replicated,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{assert_says, fail, keeps_pages, succeed};
@@ -108,6 +110,27 @@ impl Service {
 
     pub fn wait_for_all(&self, w: &mut Worker<'_>) -> Result<()> {
         Ok(w.barrier()?)
+    }
+
+    /// Starts a call of an object that its caller holds, and awaits it.
+    pub fn start_again(&mut self, w: &mut Worker<'_>, again: Object<Service>) -> Result<usize> {
+        Ok(again.start_served(w)?.wait(w)?)
+    }
+
+    /// A process of the operation calls the object that the operation holds.
+    pub fn spawn_again(&mut self, w: &mut Worker<'_>, again: Object<Service>) -> Result<usize> {
+        let serves = dhole::op!(|w: &mut Worker<'_>, again: Object<Service>| Ok(again.served(w)?));
+        let me = w.node();
+        Ok(w.spawn(on(me), again, serves)?.join(w)?)
+    }
+
+    pub fn meet_and_pass(&mut self, w: &mut Worker<'_>, gate: Object<Gate>) -> Result<usize> {
+        gate.arrive(w)?;
+        gate.pass(w, 2)?;
+        match self.next {
+            Some(next) => Ok(next.pass_on(w, 0)?),
+            None => Ok(0),
+        }
     }
 
     pub fn pass_on(&mut self, w: &mut Worker<'_>, links: usize) -> Result<usize> {
@@ -287,28 +310,160 @@ pub fn an_object_that_takes_a_worker_stays_on_its_node(on_: &dyn Platform) {
     });
 }
 
-/// Two services call each other, and each is held by its own call.
+/// Two services that lead to each other, on nodes 1 and 2.
+fn circle(w: &mut Worker<'_>) -> Result<(Object<Service>, Object<Service>)> {
+    w.once(|w| {
+        let first = Service::named_in(w, on(NodeId(1)), "first")?;
+        let second = Service::named_in(w, on(NodeId(2)), "second")?;
+        first.lead_to(w, second)?;
+        second.lead_to(w, first)?;
+        Ok((first, second))
+    })
+}
+
+/// A call that comes back to an object which its own caller holds is refused, with each link by
+/// name and line. The objects serve on.
+pub fn a_call_that_would_wait_for_its_own_caller_is_refused(on_: &dyn Platform) {
+    if keeps_pages(on_) {
+        return; // no processes there
+    }
+    succeed(on_, 3, |w| {
+        let (first, second) = circle(w)?;
+        if w.node() == NodeId(0) {
+            assert_eq!(first.pass_on(w, 1)?, 1);
+            assert_eq!(second.pass_on(w, 1)?, 1);
+            let refused = cause(first.pass_on(w, 2)).to_string();
+            let (_, circle) = refused
+                .split_once("wait for its own caller: ")
+                .expect(&refused);
+            assert_eq!(
+                circle.matches("Service::pass_on of object").count(),
+                3,
+                "{circle}"
+            );
+            assert_eq!(circle.matches("clerks.rs:").count(), 2, "{circle}");
+            let started = cause(first.start_again(w, first)).to_string();
+            assert!(started.contains("wait for its own caller"), "{started}");
+            let spawned = cause(first.spawn_again(w, first)).to_string();
+            assert!(spawned.contains("wait for its own caller"), "{spawned}");
+            assert_eq!(first.pass_on(w, 1)?, 1);
+            assert_eq!(second.served(w)?, 1);
+        }
+        w.barrier()?;
+        Ok(())
+    });
+}
+
+/// Two callers, each of whose calls holds the object that the other one wants.
 pub fn services_that_wait_for_each_other_are_an_error(on_: &dyn Platform) {
     if keeps_pages(on_) {
         return; // no processes there
     }
     let error = fail(on_, 3, |w| {
-        let (first, second) = w.once(|w| {
-            let first = Service::named_in(w, on(NodeId(1)), "first")?;
-            let second = Service::named_in(w, on(NodeId(2)), "second")?;
-            first.lead_to(w, second)?;
-            second.lead_to(w, first)?;
-            Ok((first, second))
-        })?;
-        if w.node() == NodeId(0) {
-            assert_eq!(first.pass_on(w, 1)?, 1);
-            assert_eq!(second.pass_on(w, 1)?, 1);
-            first.pass_on(w, 2)?;
+        let (first, second) = circle(w)?;
+        let gate = w.once(|w| Ok(w.new_object(on(NodeId(0)), Gate::default())?))?;
+        match w.node().0 {
+            0 => drop(first.meet_and_pass(w, gate)?),
+            1 => drop(second.meet_and_pass(w, gate)?),
+            _ => {}
         }
         w.barrier()?;
         Ok(())
     });
     assert_says(&error, &["Service::pass_on", "clerks.rs:"]);
+}
+
+/// Of the objects of a sequential clerk one is used at a time, also those without a worker.
+pub fn a_sequential_clerk_admits_one_call_at_a_time(on_: &dyn Platform) {
+    if keeps_pages(on_) {
+        return; // no processes there
+    }
+    succeed(on_, 3, |w| {
+        let clerk = w.once(|w| Ok(w.new_clerk(NodeId(1), Concurrency::Sequential)?))?;
+        let (all, gate) = w.once(|w| {
+            let one = Service::named_in(w, clerk, "one")?;
+            let other = Service::named_in(w, clerk, "other")?;
+            one.lead_to(w, other)?;
+            Ok(((one, other), w.new_object(on(NodeId(0)), Gate::default())?))
+        })?;
+        let plain = w.once(|w| Ok(w.new_object(clerk, Gate::default())?))?;
+        for _ in 0..4 {
+            all.0.serve(w, gate, "one")?;
+            all.1.serve(w, gate, "other")?;
+            plain.enter(w)?;
+        }
+        w.barrier()?;
+        assert_eq!(gate.most(w)?, 1);
+        assert_eq!(plain.most(w)?, 3 * 4);
+        assert_eq!((all.0.served(w)?, all.1.served(w)?), (1 + 3 * 4, 1 + 3 * 4));
+        w.barrier()?;
+        // One would wait for the other in its own clerk.
+        let refused = cause(all.0.pass_on(w, 1)).to_string();
+        let (_, circle) = refused
+            .split_once("wait for its own caller: ")
+            .expect(&refused);
+        assert_eq!(
+            circle.matches("Service::pass_on of object").count(),
+            2,
+            "{circle}"
+        );
+        w.barrier()?;
+        Ok(())
+    });
+}
+
+/// Readers that wait for each other go on if their clerk admits them all, and wait for ever if it
+/// admits one less.
+pub fn a_clerk_admits_as_many_readers_as_it_says(on_: &dyn Platform) {
+    if keeps_pages(on_) {
+        return; // no processes there
+    }
+    let meet = |most: u32| {
+        move |w: &mut Worker<'_>| {
+            let clerk = w.once(|w| Ok(w.new_clerk(NodeId(1), Concurrency::AtMost(most))?))?;
+            let (service, gate) = w.once(|w| {
+                let service = Service::named_in(w, clerk, "first")?;
+                Ok((service, w.new_object(on(NodeId(0)), Gate::default())?))
+            })?;
+            assert_eq!(service.meet(w, gate, 3)?, 1);
+            service.serve(w, gate, "alone")?;
+            w.barrier()?;
+            assert_eq!(gate.most(w)?, 1);
+            w.barrier()?;
+            Ok(())
+        }
+    };
+    succeed(on_, 3, meet(3));
+    let error = fail(on_, 3, meet(2));
+    assert_says(&error, &["Gate::pass", "clerks.rs:"]);
+}
+
+/// A clerk is on a node of the run and admits calls. An object leaves it by moving.
+pub fn a_clerk_that_cannot_be_is_refused_and_an_object_leaves_its_clerk(on_: &dyn Platform) {
+    succeed(on_, 2, |w| {
+        let nowhere = cause(w.new_clerk(NodeId(7), Concurrency::Sequential));
+        assert!(
+            nowhere.to_string().contains("not one of 2 nodes"),
+            "{nowhere}"
+        );
+        let none = cause(w.new_clerk(NodeId(1), Concurrency::AtMost(0)));
+        assert!(none.to_string().contains("no call"), "{none}");
+        let clerk = w.once(|w| Ok(w.new_clerk(NodeId(1), Concurrency::Sequential)?))?;
+        let gate = w.once(|w| Ok(w.new_object(clerk, Gate::default())?))?;
+        gate.arrive(w)?;
+        gate.pass(w, 2)?;
+        let back = cause(Object::strategy(&gate, w, clerk.into()));
+        assert!(back.to_string().contains("on(node 1)"), "{back}");
+        w.barrier()?;
+        if w.node() == NodeId(0) {
+            Object::strategy(&gate, w, on(NodeId(0)))?;
+        }
+        w.barrier()?;
+        gate.arrive(w)?;
+        gate.pass(w, 4)?;
+        w.barrier()?;
+        Ok(())
+    });
 }
 
 /// Between two nodes a call that takes a worker costs the messages of any other.

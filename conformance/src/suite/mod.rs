@@ -33,6 +33,7 @@ mod sharing;
 mod started;
 mod tasks;
 mod waiting;
+mod within;
 
 pub use arrays::*;
 pub use borrowed::*;
@@ -57,6 +58,7 @@ pub use sharing::*;
 pub use started::*;
 pub use tasks::*;
 pub use waiting::*;
+pub use within::*;
 
 use dhole::{Result, Worker};
 use dhole_node::{Outcome, RunError};
@@ -228,7 +230,14 @@ macro_rules! suite {
                 an_object_that_takes_a_worker_stays_on_its_node
                 a_resident_object_serves_all_nodes
                 a_resident_object_stays_on_its_node
+                a_call_that_would_wait_for_its_own_caller_is_refused
                 services_that_wait_for_each_other_are_an_error
+                a_sequential_clerk_admits_one_call_at_a_time
+                a_clerk_admits_as_many_readers_as_it_says
+                a_clerk_that_cannot_be_is_refused_and_an_object_leaves_its_clerk
+                a_call_whose_guard_stays_false_is_withdrawn_when_its_time_is_over
+                a_call_after_a_limit_waits_as_long_as_it_takes
+                a_call_that_waits_for_a_monitor_is_withdrawn_when_its_time_is_over
                 a_call_that_takes_a_worker_takes_two_messages
                 a_receive_that_no_node_satisfies_is_a_deadlock_that_names_it
                 messages_that_no_node_receives_are_a_warning_with_their_line

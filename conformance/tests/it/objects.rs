@@ -10,11 +10,12 @@ const fn shape(nodes: usize, objects: usize, acts: usize) -> Shape {
         acts,
         changes: false,
         starts: false,
+        withdraws: false,
         predefined: false,
     }
 }
 
-const SHAPES: [Shape; 9] = [
+const SHAPES: [Shape; 12] = [
     shape(2, 1, 6),
     shape(3, 2, 5),
     Shape {
@@ -37,6 +38,21 @@ const SHAPES: [Shape; 9] = [
         changes: true,
         starts: true,
         ..shape(3, 2, 4)
+    },
+    Shape {
+        withdraws: true,
+        ..shape(3, 1, 6)
+    },
+    Shape {
+        changes: true,
+        withdraws: true,
+        ..shape(3, 2, 5)
+    },
+    Shape {
+        changes: true,
+        starts: true,
+        withdraws: true,
+        ..shape(3, 1, 5)
     },
     Shape {
         predefined: true,

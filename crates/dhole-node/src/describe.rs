@@ -13,7 +13,8 @@ use crate::sync_error::cycle_text;
 impl State {
     /// What this node knows of why nobody may go on, beside its protocol's waits.
     pub(crate) fn answers_probe(&self, probe: &mut DeadlockProbe) {
-        if self.others_go_on() {
+        // A call whose time is limited does not wait for ever.
+        if self.others_go_on() || self.here.deadlines.any() {
             probe.edges.finds_computing();
         }
         probe.say_made(|object| self.here.made_at(object));

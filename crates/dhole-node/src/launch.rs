@@ -210,6 +210,8 @@ pub fn run_nodes(
             suspect_after: patience,
             fiber,
             children: Children::default(),
+            until_ns: Cell::default(),
+            chain: RefCell::default(),
             in_once: None,
             by_itself: None,
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),

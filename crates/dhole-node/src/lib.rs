@@ -117,6 +117,7 @@ mod timeline;
 mod units;
 mod waits;
 mod withdrawal;
+mod within;
 mod worker;
 mod written_alone;
 
@@ -126,6 +127,7 @@ pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
 pub use count::MessageSizes;
 pub use dhole_protocol::group::Ending;
+pub use dhole_protocol::objects::chain::ChainLink;
 pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{
     AbortReason, BarrierId, CollectiveKind, CollectiveWait, ConditionId, Freed, LockId, Operation,
@@ -145,6 +147,7 @@ pub use machine::{
 pub use node::Node;
 pub use object::InSection;
 pub use object::section::{Section, SectionOp};
+pub use object::{Clerk, Concurrency};
 pub use object_lock::{Lockable, ObjectLock};
 pub use optimisations::{Optimisations, WriteDetection};
 pub use outcome::Outcome;

@@ -133,6 +133,7 @@ impl Worker<'_> {
                 operation: 0,
                 writes: true,
                 started: false,
+                chain: &[],
                 arguments: &[],
             };
             let over = link.call(call, wanted, called)?;

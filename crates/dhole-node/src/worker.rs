@@ -4,6 +4,7 @@ use std::time::Duration;
 use dhole_heap::{MonitorCall, OnThread, Token};
 use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify, Phase, Track};
 use dhole_net::Outbox;
+use dhole_protocol::objects::chain::Chain;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
 use crate::ended::Ended;
@@ -52,6 +53,10 @@ pub(crate) struct Link<'id> {
     pub fiber: Fiber,
     /// The processes that it has started and not waited for.
     pub children: Children,
+    /// When the calls of operations that it makes are withdrawn, if their time is limited.
+    pub until_ns: Cell<Option<u64>>,
+    /// The operations in progress that it executes a part of; none if it is the program.
+    pub chain: RefCell<Chain>,
     /// On node 0, where the `once` is whose value it is making.
     pub in_once: Option<CallSite>,
     /// Where the call is that runs what each node runs by itself.
@@ -593,11 +598,19 @@ impl<'id> Link<'id> {
                 // The program may go on.
                 continue;
             }
+            if self.withdraw_overdue(call)? {
+                self.send(call);
+                if let Some(outcome) = outcome(call) {
+                    break outcome;
+                }
+                continue;
+            }
+            let (at_most, is_limited) = self.until_deadline(call, patience);
             call.unlock();
             let woken = {
                 #[cfg(feature = "tracing")]
                 let _span = crate::spans::wait(self.machine, id, waiting);
-                self.machine.wait_polling(self.receivers, id, patience)
+                self.machine.wait_polling(self.receivers, id, at_most)
             };
             let woke = std::mem::take(&mut call.split().1.woke);
             if let Some(outcome) = outcome(call) {
@@ -607,7 +620,7 @@ impl<'id> Link<'id> {
                 break outcome;
             }
             call.split().1.begin_to_wait()?;
-            if woken == Woken::ByTime {
+            if woken == Woken::ByTime && !is_limited {
                 self.waited_long(call)?;
                 if let Some(outcome) = outcome(call) {
                     self.send(call);

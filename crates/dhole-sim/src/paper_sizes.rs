@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, NodeMap, VectorTime};
 use dhole_protocol::group::{Cast, GroupMessage, Wants};
+use dhole_protocol::objects::chain::ChainLink;
 use dhole_protocol::objects::{
     Bytes, Call, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Waiting,
 };
@@ -308,7 +309,15 @@ fn words(words: &str) -> u64 {
 }
 
 fn call(call: &Call) -> u64 {
-    CALL + bytes(&call.arguments)
+    CALL + chain(&call.chain) + bytes(&call.arguments)
+}
+
+/// Most calls have none, and no bytes for it.
+fn chain(chain: &Bytes) -> u64 {
+    match chain.is_empty() {
+        true => 0,
+        false => bytes(chain),
+    }
 }
 
 fn blocked(blocked: &[Waiting]) -> u64 {
@@ -323,7 +332,12 @@ fn refusal(refusal: &Refusal) -> u64 {
         | Refusal::HoldsLock
         | Refusal::TakesWorker
         | Refusal::Resident
-        | Refusal::Elsewhere => 0,
+        | Refusal::Elsewhere
+        | Refusal::Withdrawn => 0,
+        Refusal::Reentrant { chain } => {
+            let each = |link: &ChainLink| OBJECT + words(&link.operation) + FLAG + SITE;
+            COUNT + chain.iter().map(each).sum::<u64>()
+        }
         Refusal::Poisoned {
             operation,
             words: said,
@@ -372,7 +386,7 @@ fn ordered(ordered: &Ordered) -> u64 {
             news,
             ..
         } => OBJECT + saved(state) + blocked(calls) + optional_news(news),
-        Ordered::Compare { .. } | Ordered::Free { .. } => BY + OBJECT,
+        Ordered::Compare { .. } | Ordered::Free { .. } | Ordered::Withdraw { .. } => BY + OBJECT,
         Ordered::Placed { .. } => BY + NODE + OBJECT,
         Ordered::Constructed { comes_back, .. } => BY + NODE + OBJECT + bytes(comes_back),
         Ordered::Meet { value, news, .. } => {
@@ -397,11 +411,15 @@ fn objects(message: &ObjectsMessage) -> u64 {
             let calls = LENGTH + each + calls.arguments() as u64;
             calls + NUMBER + optional_time(time) + optional_news(news)
         }
-        ObjectsMessage::Spawn { start, news, .. } => {
+        ObjectsMessage::Spawn { start, news, .. }
+        | ObjectsMessage::SpawnInChain { start, news, .. } => {
             let Start {
-                arguments, time, ..
+                arguments,
+                time,
+                chain: callers,
+                ..
             } = start;
-            let fixed = BY + 4 + SITE + NUMBER;
+            let fixed = BY + 4 + SITE + NUMBER + chain(callers);
             fixed + bytes(arguments) + optional_time(time) + optional_news(news)
         }
         ObjectsMessage::Reply {
@@ -422,6 +440,12 @@ fn objects(message: &ObjectsMessage) -> u64 {
         ObjectsMessage::Blocked { .. } => 2 * NUMBER,
         ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
         ObjectsMessage::Create { state, .. } => BY + OBJECT + KIND + bytes(state),
+        ObjectsMessage::CreateIn { state, .. } => {
+            const CLERK: u64 = NODE + OBJECT + 4;
+            BY + OBJECT + KIND + CLERK + bytes(state)
+        }
+        ObjectsMessage::Withdraw { .. } => BY + OBJECT + NUMBER,
+        ObjectsMessage::NotWithdrawn { .. } => NUMBER + OBJECT + NUMBER,
         ObjectsMessage::Migrate {
             state,
             blocked: calls,

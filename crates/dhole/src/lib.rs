@@ -120,7 +120,8 @@ pub use dhole_model::{
 };
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{
-    Client, ClientType, Object, ObjectError, ObjectType, Pending, on, replicated,
+    Clerk, Client, ClientType, Concurrency, Object, ObjectError, ObjectType, Pending, on,
+    replicated,
 };
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
@@ -131,7 +132,7 @@ pub use dhole_node::{
     StartError, SyncError, Under, Waiter, Where, Worker, WriteDetection,
 };
 pub use dhole_node::{
-    Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op, section,
+    ChainLink, Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op, section,
 };
 pub use job_queue::{ByValue, JobQueue, JobQueueError, Lease};
 pub use process::{Process, process};

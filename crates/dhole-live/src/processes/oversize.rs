@@ -56,14 +56,14 @@ fn of_objects(message: &ObjectsMessage) -> String {
     match message {
         ObjectsMessage::Request { call, .. } => arguments(&call.object),
         ObjectsMessage::Batch { .. } => "the arguments of a batch of operations".into(),
-        ObjectsMessage::Spawn { start, .. } => {
+        ObjectsMessage::Spawn { start, .. } | ObjectsMessage::SpawnInChain { start, .. } => {
             format!("the arguments of the process started at {}", start.site)
         }
         ObjectsMessage::Reply { .. } => "the result of an operation or process".into(),
         ObjectsMessage::BatchReply { .. } => "the results of a batch of operations".into(),
-        ObjectsMessage::Create { object, .. } | ObjectsMessage::Migrate { object, .. } => {
-            format!("the state of {object}")
-        }
+        ObjectsMessage::Create { object, .. }
+        | ObjectsMessage::CreateIn { object, .. }
+        | ObjectsMessage::Migrate { object, .. } => format!("the state of {object}"),
         ObjectsMessage::Group(message) => match message.body().map(|body| &**body) {
             Some(Ordered::Operate { call, .. }) => arguments(&call.object),
             Some(Ordered::Create { object, .. } | Ordered::Install { object, .. }) => {

@@ -108,7 +108,7 @@ pub(super) fn makers(
             #[track_caller]
             #visibility fn #maker(
                 #worker: &mut #private::Worker<'_>,
-                #place: #private::Strategy,
+                #place: impl ::core::convert::Into<#private::Strategy>,
                 #(#parameters),*
             ) -> ::core::result::Result<#private::#made<#ty>, #private::ObjectError> {
                 #private::#make(#worker, #place, #number, (#(#given,)*))

@@ -82,12 +82,12 @@ impl<T: ClientType> Client<T> {
 #[track_caller]
 pub fn make_client<T: ClientType, A: Serialize>(
     w: &mut Worker<'_>,
-    strategy: Strategy,
+    place: impl Into<Strategy>,
     constructor: u16,
     arguments: A,
 ) -> Result<Client<T>, ObjectError> {
     let (node, site) = (w.node(), CallSite::caller());
-    let (object, user) = construct(w, strategy, constructor, arguments)?;
+    let (object, user) = construct(w, place.into(), constructor, arguments)?;
     let user = decode("the user half", &user).map_err(|cause| ObjectError::NotMade {
         type_name: std::any::type_name::<T>(),
         node,

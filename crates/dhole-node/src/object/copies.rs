@@ -176,6 +176,15 @@ impl Copies {
         kept.state.lend(call.writes).ok_or(Refusal::Unknown)
     }
 
+    /// An operation of the object here, in words.
+    pub fn operation_name(&self, object: ObjectId, operation: u16) -> Arc<str> {
+        let kept = self.copies.get(&object);
+        kept.map_or_else(
+            || Arc::from("an operation"),
+            |kept| kept.kind.operation(operation),
+        )
+    }
+
     /// Takes the state back, if the object is here still.
     pub fn give_back(&mut self, object: ObjectId, state: Box<dyn Any + Send>) {
         if let Some(kept) = self.copies.get_mut(&object) {
@@ -363,11 +372,7 @@ impl Host for Hosting<'_, '_> {
     }
 
     fn name_of(&self, object: ObjectId, operation: u16) -> Arc<str> {
-        let kept = self.copies.copies.get(&object);
-        kept.map_or_else(
-            || Arc::from("an operation"),
-            |kept| kept.kind.operation(operation),
-        )
+        self.copies.operation_name(object, operation)
     }
 
     fn time(&self) -> Option<VectorTime> {

@@ -103,6 +103,13 @@ impl<T: ObjectType> Object<T> {
     ) -> Result<(), ObjectError> {
         let (object, site) = (Object::id(this), CallSite::caller());
         let wanted = named(object, "Object::strategy", site);
+        if let Some(clerk) = strategy.clerk() {
+            let words = format!(
+                "objects are made in a clerk: move it with `on({})`",
+                clerk.node
+            );
+            return Err(w.refused(wanted, Refusal::Malformed(words.into())));
+        }
         if let Some(cause) = outside(strategy, w.nodes()) {
             return Err(w.refused(wanted, *malformed(cause)));
         }
@@ -161,9 +168,11 @@ fn named(object: ObjectId, name: &'static str, site: CallSite) -> Wanted {
 }
 
 /// What is wrong with a place, in a cluster of so many nodes.
-fn outside(strategy: Strategy, nodes: usize) -> Option<Malformed> {
-    let Strategy::On(node) = strategy else {
-        return None;
+pub(super) fn outside(strategy: Strategy, nodes: usize) -> Option<Malformed> {
+    let node = match strategy {
+        Strategy::On(node) => node,
+        Strategy::In(clerk) => clerk.node,
+        Strategy::Replicated => return None,
     };
     (node.index() >= nodes).then(|| Malformed {
         what: "where it is to be kept",
@@ -182,7 +191,8 @@ pub const fn on(node: NodeId) -> Strategy {
 }
 
 impl Worker<'_> {
-    /// Makes a shared object of this value, kept as `strategy` says. The other nodes learn of it
+    /// Makes a shared object of this value, kept as `place` says: [`on`] a node, [`replicated`], or
+    /// in a [`Clerk`](super::Clerk). The other nodes learn of it
     /// by its handle, through [`once`](Worker::once) or another object.
     ///
     /// # Errors
@@ -191,11 +201,11 @@ impl Worker<'_> {
     #[track_caller]
     pub fn new_object<T: ObjectType>(
         &mut self,
-        strategy: Strategy,
+        place: impl Into<Strategy>,
         value: T,
     ) -> Result<Object<T>, ObjectError> {
         let object = self.new_ids(1);
-        self.make_of((object, strategy), value, Location::caller())
+        self.make_of((object, place.into()), value, Location::caller())
     }
 
     /// The program knows where an object is kept: this node need not ask the node that made it.
@@ -232,7 +242,7 @@ impl Worker<'_> {
     }
 
     /// The first of so many ids for objects that this node makes.
-    fn new_ids(&mut self, count: usize) -> ObjectId {
+    pub(super) fn new_ids(&mut self, count: usize) -> ObjectId {
         let mut node = self.link.node.monitor.lock();
         let machine = &mut node.split().1.here.machine;
         let first = machine.new_object();
@@ -313,11 +323,11 @@ impl Worker<'_> {
 #[track_caller]
 pub fn make<T: ObjectType, A: Serialize>(
     w: &mut Worker<'_>,
-    strategy: Strategy,
+    place: impl Into<Strategy>,
     constructor: u16,
     arguments: A,
 ) -> Result<Object<T>, ObjectError> {
-    construct(w, strategy, constructor, arguments).map(|(object, _)| object)
+    construct(w, place.into(), constructor, arguments).map(|(object, _)| object)
 }
 
 /// The same of a constructor that gives a user half back: its bytes.

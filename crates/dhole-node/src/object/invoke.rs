@@ -374,6 +374,7 @@ impl<'id> Worker<'id> {
                 operation,
                 writes,
                 started: false,
+                chain: &[],
                 arguments: &[],
             };
             looks = writes && state.here.machine.place(object) == Some(Place::Replicated);
@@ -503,8 +504,10 @@ impl Link<'_> {
             here.awaited = Some(id.number);
             number = here.awaited;
             let arguments = std::mem::take(&mut here.arguments);
+            let chain = self.chain_at(wanted.site);
             let whole = objects::CallRef {
                 id,
+                chain: &chain,
                 arguments: &arguments,
                 ..called
             };
@@ -517,8 +520,24 @@ impl Link<'_> {
         });
         self.awaits(Awaited::operation(wanted.cause, wanted.name));
         match number {
-            Some(number) => self.over_of(call, number, made),
+            Some(number) => {
+                self.limits(call, (number, wanted.object));
+                let over = self.over_of(call, number, made);
+                self.limits_no_more(call, number);
+                over
+            }
             None => made.map(|()| Over::Finished(Box::new(Err(Refusal::Unknown)))),
+        }
+    }
+
+    /// The chain of operations in progress that go with a call from this line; none go with the
+    /// program's.
+    #[inline]
+    pub(crate) fn chain_at(&self, site: CallSite) -> Bytes {
+        let chain = self.chain.borrow();
+        match chain.is_empty() {
+            true => Bytes::default(),
+            false => chain.calling_at(site),
         }
     }
 

@@ -6,8 +6,10 @@
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
 //! | `makes` | what constructors return |
 //! | `monitored` | executing operations that take a worker |
+//! | `clerk` | clerks of the program's, which group objects |
 //! | `client` | handles with a user half |
 //! | `copies` | a node's copies, and running operations on them |
+//! | `deadlines` | when calls are withdrawn whose time is limited |
 //! | `invoke` | the worker's calls |
 //! | `direct` | effects of the machine of objects, carried out as it calls them |
 //! | `pending` | calls that are under way while the worker goes on |
@@ -20,8 +22,10 @@
 mod abandoned_calls;
 mod at_home;
 mod borrowed;
+mod clerk;
 mod client;
 pub(crate) mod copies;
+mod deadlines;
 mod direct;
 mod handle;
 mod in_section;
@@ -40,7 +44,9 @@ pub use crate::object_error::ObjectError;
 pub use borrowed::{
     Borrows, GoesOn, NumberBytes, Numbers, Zeros, check_length, check_out, put, zeroed,
 };
+pub use clerk::{Clerk, Concurrency};
 pub use client::{Client, ClientParts, ClientType, make_client};
+pub(crate) use deadlines::Deadline;
 pub use handle::{Object, make, on, replicated};
 pub use in_section::InSection;
 pub use invoke::{Calling, Travel, call_as, call_by_process, read, write};

@@ -16,7 +16,14 @@ pub(crate) const SITE: CallSite = CallSite::runtime("an operation that takes a w
 impl Worker<'_> {
     /// Executes a call that takes a worker, as a process of this node.
     pub(crate) fn execute(&mut self, call: &Call) -> Outcome {
-        let lent = self.with_copies(|copies| copies.lend(call))?;
+        let (lent, operation) = self.with_copies(|copies| {
+            let lent = copies.lend(call)?;
+            Ok((lent, copies.operation_name(call.object, call.operation)))
+        })?;
+        let callers = self.link.chain.take();
+        self.link
+            .chain
+            .replace(callers.then(call.object, operation));
         let (mut state, mut result) = (lent, Vec::new());
         let run = || state.execute(self, call.operation, &call.arguments, &mut result);
         let ran = catch_unwind(AssertUnwindSafe(run));

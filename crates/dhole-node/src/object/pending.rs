@@ -164,6 +164,7 @@ impl ObjectsHere {
             operation,
             writes,
             started: true,
+            chain: &[],
             arguments: &[],
         };
         let sent = &self.sent;
@@ -287,7 +288,12 @@ fn start_with<T: ObjectType, R>(
         operation: &T::OPERATIONS[usize::from(which.0)],
         site: Location::caller(),
     };
-    let begun = w.quietly(|here| here.start_quietly::<T>(called, which, arguments));
+    // An operation's call takes its chain along.
+    let is_chained = !w.link.chain.borrow().is_empty();
+    let begun = match is_chained {
+        true => None,
+        false => w.quietly(|here| here.start_quietly::<T>(called, which, arguments)),
+    };
     let (call, told) = match begun.flatten() {
         Some(begun) => {
             // More would look in vain, or have the next batch go before it is one.
@@ -339,6 +345,7 @@ fn start_in_turn<T: ObjectType>(
             operation,
             writes,
             started: true,
+            chain: link.chain_at(wanted.site),
             arguments: Bytes::from(&bytes[..]),
         };
         let begin = ObjectsEvent::Begin(begun);
@@ -359,10 +366,16 @@ impl Link<'_> {
         number: u64,
         wanted: Wanted,
     ) -> Result<(), Box<Failure>> {
-        while call.split().1.here.is_under_way(number) {
-            self.await_started(call, number, wanted)?;
+        if !call.split().1.here.is_under_way(number) {
+            return Ok(());
         }
-        Ok(())
+        self.limits(call, (number, wanted.object));
+        let mut waited = Ok(());
+        while waited.is_ok() && call.split().1.here.is_under_way(number) {
+            waited = self.await_started(call, number, wanted);
+        }
+        self.limits_no_more(call, number);
+        waited
     }
 
     /// Before a synchronisation of the worker's: waits until all calls that were started before,

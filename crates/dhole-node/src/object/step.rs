@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 use super::abandoned_calls::AbandonedCalls;
 use super::copies::Copies;
+use super::deadlines::Deadlines;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use super::pending::{Sent, StartedAs};
@@ -33,6 +34,7 @@ pub(crate) struct ObjectsHere {
     pub machine: Objects,
     pub copies: Copies,
     pub sections: SectionsHere,
+    pub deadlines: Deadlines,
     pub(super) commands: Vec<ObjectsCommand>,
     pub(super) group: Group<Arc<Ordered>>,
     pub(super) group_commands: Vec<GroupCommand<Arc<Ordered>>>,
@@ -143,6 +145,7 @@ impl ObjectsHere {
             machine,
             copies: Copies::default(),
             sections: SectionsHere::new(nodes, settings.sections),
+            deadlines: Deadlines::default(),
             commands: Vec::new(),
             group: Group::new(
                 me,

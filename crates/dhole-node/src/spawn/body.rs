@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::CallSite;
 use dhole_protocol::Event;
+use dhole_protocol::objects::chain::Chain;
 use dhole_protocol::objects::{Bytes, Outcome, Refusal, Start};
+use dhole_wire::WireError;
 
 use super::op::Runs;
 use super::process::Process;
@@ -72,6 +74,12 @@ impl Worker<'_> {
             let error = self.link.sync_error(*failure, process.site());
             return Err(refusal(Failed::Error(Box::new(error.into()))));
         }
+        let chain = match process {
+            Process::Started(start) => Chain::of(&start.chain),
+            Process::Operation(call) => Chain::of(&call.chain),
+        };
+        let malformed = |cause: WireError| Refusal::Malformed(cause.to_string().into());
+        *self.link.chain.borrow_mut() = chain.map_err(malformed)?;
         match process {
             Process::Started(start) => self.run(start).map_err(refusal),
             Process::Operation(call) => self.execute(call),

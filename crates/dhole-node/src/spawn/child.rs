@@ -2,7 +2,7 @@
 
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::objects::{
-    CallId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
+    CallId, ClerkId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
 };
 use dhole_protocol::{AbortReason, Event};
 
@@ -32,7 +32,7 @@ enum At {
 impl From<Strategy> for Where {
     fn from(strategy: Strategy) -> Where {
         Where(match strategy {
-            Strategy::On(node) => At::On(node),
+            Strategy::On(node) | Strategy::In(ClerkId { node, .. }) => At::On(node),
             Strategy::Replicated => At::Everywhere,
         })
     }
@@ -150,6 +150,7 @@ impl Worker<'_> {
                 arguments,
                 site,
                 time: None,
+                chain: link.chain_at(site),
             };
             let spawn = ObjectsEvent::Spawn { start, to: on };
             link.stepping(call, |state, step| state.step_objects(spawn, step))?;

@@ -65,7 +65,8 @@ impl Objects {
         let Some(to) = self.asked_at(call.object) else {
             return self.call(call.by_ref(), host, fx);
         };
-        if self.pending.is_empty() {
+        // An operation's call goes alone, for its chain goes with it.
+        if self.pending.is_empty() || !call.chain.is_empty() {
             return self.ask(to, call.by_ref(), host, fx);
         }
         if self.joins_batch(to, &call) {

@@ -7,6 +7,7 @@ use dhole_wire::{Tail, Wire, WireError};
 use thiserror::Error;
 
 use super::bytes::Bytes;
+use super::chain::{ChainLink, InWords};
 
 /// Which call of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
@@ -32,6 +33,9 @@ pub struct Call {
     pub writes: bool,
     /// Whether the worker started it and goes on. It is told then when the guard is false.
     pub started: bool,
+    /// The [chain](super::chain::Chain) of calls of the operation that makes it; none of the
+    /// program's. It is no part of the bytes of a call that waits.
+    pub chain: Bytes,
     /// Its arguments.
     pub arguments: Bytes,
 }
@@ -98,6 +102,7 @@ impl Wire for Call {
             operation: whole.operation,
             writes,
             started,
+            chain: Bytes::default(),
             arguments: whole.arguments,
         })
     }
@@ -118,6 +123,8 @@ pub struct CallRef<'a> {
     pub writes: bool,
     /// As in [`Call::started`].
     pub started: bool,
+    /// As [`Call::chain`].
+    pub chain: &'a [u8],
     /// Its arguments.
     pub arguments: &'a [u8],
 }
@@ -132,6 +139,7 @@ impl From<CallRef<'_>> for Call {
             operation: call.operation,
             writes: call.writes,
             started: call.started,
+            chain: call.chain.into(),
             arguments: call.arguments.into(),
         }
     }
@@ -229,6 +237,18 @@ pub enum Refusal {
     /// The caller of a section has to run it, under the lock.
     #[error("its home cannot run it")]
     Elsewhere,
+    /// The time of `within` was over before the call began.
+    #[error(
+        "the time of `within` was over before it began, since its guard was false or other calls \
+         held the object: it was withdrawn, and is not executed"
+    )]
+    Withdrawn,
+    /// The call would wait for a call that waits for it.
+    #[error("it would wait for its own caller: {}", InWords(chain))]
+    Reentrant {
+        /// The calls in progress from the one that holds the object, and this call.
+        chain: Arc<[ChainLink]>,
+    },
 }
 
 dhole_model::debug_in_words!(Refusal);

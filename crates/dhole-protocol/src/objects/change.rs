@@ -87,12 +87,12 @@ impl Objects {
             (Place::Here | Place::Monitored, Strategy::On(node)) if node == me => {}
             (Place::Here | Place::Monitored, Strategy::On(node)) => {
                 (entry.place, entry.since) = (Place::At(node), sequence);
-                self.dissolve(object, &Refusal::TakesWorker, out);
+                self.leave_clerk(object, host, out);
                 self.migrate(object, node, sequence, host, out);
             }
             (Place::Here | Place::Monitored, Strategy::Replicated) => {
                 (entry.place, entry.since) = (Place::Spreading(me), sequence);
-                self.dissolve(object, &Refusal::TakesWorker, out);
+                self.leave_clerk(object, host, out);
                 self.spread(object, host, out);
             }
             (Place::At(from), Strategy::On(node)) if from == node => {
@@ -113,7 +113,8 @@ impl Objects {
                 entry.guessed = entry.place == Place::Unknown;
                 (entry.place, entry.since) = (Place::Spreading(from), sequence);
             }
-            (Place::Unknown, _) => {}
+            // No sound node says so, and none takes it: see `Ordered::check`.
+            (_, Strategy::In(_)) | (Place::Unknown, _) => {}
         }
         match asks {
             true if creator == me => {
@@ -125,6 +126,7 @@ impl Objects {
         // What was ordered long ago may be done only now.
         self.lose_copy(object);
         self.take_postponed(object, host, out);
+        self.withdraw_again(object, host, out);
     }
 
     /// A replicated object goes on as the only copy on `node`: the calls that wait do so there.
@@ -296,6 +298,7 @@ impl Objects {
                 Some((sequence, Deferred::Ordered(body))) => {
                     self.ordered(sequence, &body, host, out);
                 }
+                Some((_, Deferred::Withdraw(by))) => self.withdraw(by, object, host, out),
                 Some((sequence, Deferred::Gone(nodes))) => {
                     self.hear_of_loss(sequence, object, &nodes, host, out);
                 }
@@ -303,6 +306,7 @@ impl Objects {
             }
         }
         self.take_postponed(object, host, out);
+        self.withdraw_again(object, host, out);
     }
 
     /// Makes the calls that had to wait until the object was somewhere.

@@ -75,17 +75,25 @@ impl ObjectsMessage {
                 Err("calls that are no batch")
             }
             ObjectsMessage::Batch { time, .. } => check_time(time, nodes),
-            ObjectsMessage::Spawn { start, .. } => {
+            ObjectsMessage::Spawn { start, .. } | ObjectsMessage::SpawnInChain { start, .. } => {
                 if start.by.node != from {
                     return Err("a process started in another node's name");
                 }
                 check_time(&start.time, nodes)
             }
             ObjectsMessage::Elsewhere {
+                at: Strategy::In(_),
+                ..
+            } => Err("an object that has gone to a clerk"),
+            ObjectsMessage::Elsewhere {
                 at: Strategy::On(node),
                 ..
             } if node.index() >= nodes => Err("a place that is not in the cluster"),
-            ObjectsMessage::Create { by, object, .. } => {
+            ObjectsMessage::CreateIn { clerk, .. } if clerk.most == 0 => {
+                Err("a clerk that admits no call")
+            }
+            ObjectsMessage::Create { by, object, .. }
+            | ObjectsMessage::CreateIn { by, object, .. } => {
                 let is_of_sender = by.node == from && object.creator(nodes) == from;
                 match is_of_sender && object.lock().is_none() {
                     true => Ok(()),
@@ -93,9 +101,11 @@ impl ObjectsMessage {
                 }
             }
             ObjectsMessage::Migrate { blocked, .. } => check_blocked(blocked, nodes),
+            ObjectsMessage::Withdraw { by, .. } => check_request(from, *by, &None, nodes),
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::BatchReply { .. }
             | ObjectsMessage::Blocked { .. }
+            | ObjectsMessage::NotWithdrawn { .. }
             | ObjectsMessage::Elsewhere { .. }
             | ObjectsMessage::Group(_)
             | ObjectsMessage::Digests { .. } => Ok(()),
@@ -111,6 +121,10 @@ impl Ordered {
         }
         match self {
             Ordered::Change {
+                to: Strategy::In(_),
+                ..
+            } => return Err("an object that is to go to a clerk"),
+            Ordered::Change {
                 to: Strategy::On(node),
                 ..
             } if node.index() >= nodes => return Err("a place that is not in the cluster"),
@@ -118,6 +132,9 @@ impl Ordered {
                 return Err("a place that is not in the cluster");
             }
             Ordered::Install { blocked, .. } => check_blocked(blocked, nodes)?,
+            Ordered::Withdraw { by, .. } if by.node.index() >= nodes => {
+                return Err("a call of a node that is not in the cluster");
+            }
             Ordered::Operate { time, .. } => check_time(time, nodes)?,
             _ => {}
         }

@@ -14,6 +14,8 @@ use crate::WriteNotices;
 
 /// The first byte of a request. No other kind of message begins so: their numbers are less.
 const REQUEST: u8 = 0x80;
+/// Of the flags: the chain of the call comes before the notices, with its length.
+const CHAINED: u8 = 0x80;
 /// The first byte of a reply.
 const REPLY: u8 = 0x81;
 
@@ -98,9 +100,17 @@ impl OperationRequest<'_> {
             true => (self.time.clone(), self.news.clone()).to_bytes(),
             false => Vec::new(),
         };
+        let chain = self.call.chain;
+        let (chained, notices) = match chain.is_empty() {
+            true => (0, notices),
+            false => (
+                CHAINED,
+                [&length(chain).to_le_bytes(), chain, &notices].concat(),
+            ),
+        };
         let head = RequestHead {
             kind: REQUEST,
-            flags: flags(self.call.writes, self.call.started),
+            flags: flags(self.call.writes, self.call.started) | chained,
             operation: self.call.operation,
             notices: length(&notices),
             id: self.call.id,
@@ -178,8 +188,16 @@ pub fn parse(bytes: &[u8]) -> Option<ParsedOperation<'_>> {
 #[inline]
 fn parse_request(mut bytes: Tail<'_>) -> Result<OperationRequest<'_>, WireError> {
     let head = RequestHead::take(&mut bytes)?;
-    let (writes, started) = of_flags(head.flags)?;
-    let (time, news) = ordered_codec::said(bytes.bytes(head.notices as usize)?)?;
+    let (writes, started) = of_flags(head.flags & !CHAINED)?;
+    let mut notices = bytes.bytes(head.notices as usize)?;
+    let mut chain: &[u8] = &[];
+    if head.flags & CHAINED != 0 {
+        let no_chain = WireError::Value("a chain of calls that is cut short");
+        let (length, rest) = notices.split_first_chunk().ok_or(no_chain.clone())?;
+        let length = u32::from_le_bytes(*length) as usize;
+        (chain, notices) = rest.split_at_checked(length).ok_or(no_chain)?;
+    }
+    let (time, news) = ordered_codec::said(notices)?;
     let call = CallRef {
         id: head.id,
         object: head.object,
@@ -187,6 +205,7 @@ fn parse_request(mut bytes: Tail<'_>) -> Result<OperationRequest<'_>, WireError>
         operation: head.operation,
         writes,
         started,
+        chain,
         arguments: bytes.rest(),
     };
     Ok(OperationRequest {
@@ -227,7 +246,11 @@ impl ObjectsMessage {
                     true => time.wire_len() + news.wire_len(),
                     false => 0,
                 };
-                let head = RequestHead::HEAD_LEN;
+                let chain = match call.chain.is_empty() {
+                    true => 0,
+                    false => size_of::<u32>() + call.chain.len(),
+                };
+                let head = RequestHead::HEAD_LEN + chain;
                 Some(head + notices + call.arguments.len())
             }
             ObjectsMessage::Reply { outcome, news, .. } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectCounters};
 
-use super::call::{Call, Waiting};
+use super::call::{Call, CallId, Waiting};
 use super::message::Ordered;
 
 /// Where an object is, as far as a node knows.
@@ -36,6 +36,8 @@ pub(super) enum Deferred {
     Ordered(Arc<Ordered>),
     /// These nodes are lost.
     Gone(Vec<NodeId>),
+    /// This call is withdrawn.
+    Withdraw(CallId),
 }
 
 /// One object, as a node knows it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_model::{CallSite, MessageKind, NodeId, Notify, ObjectId, VectorTime};
-use dhole_wire::Wire;
+use dhole_wire::{Tail, Wire, WireError};
 
 use super::bytes::Bytes;
 use super::call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
@@ -29,10 +29,34 @@ pub enum Strategy {
     On(NodeId),
     /// A copy on every node; operations that write go to all of them, in one order.
     Replicated,
+    /// One copy, in this clerk, on its node.
+    In(ClerkId),
+}
+
+impl Strategy {
+    /// The clerk in which the object is made, if it is made in one.
+    pub fn clerk(self) -> Option<ClerkId> {
+        match self {
+            Strategy::In(clerk) => Some(clerk),
+            Strategy::On(_) | Strategy::Replicated => None,
+        }
+    }
+}
+
+/// A clerk that groups objects of a node: so many of their calls are in progress at a time. It
+/// begins with the first object that is made in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
+pub struct ClerkId {
+    /// The node of its objects.
+    pub node: NodeId,
+    /// What tells it from other clerks: an id that no object has.
+    pub number: ObjectId,
+    /// How many calls of its objects may be in progress at a time: one or more.
+    pub most: u32,
 }
 
 /// A process that a worker starts.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Start {
     /// The call that starts it, and that its end answers.
     pub by: CallId,
@@ -44,6 +68,59 @@ pub struct Start {
     pub site: CallSite,
     /// What who starts it has seen, if anyone has written anything.
     pub time: Option<VectorTime>,
+    /// The [chain](super::chain::Chain) of calls of the operation that starts it. It is no part of
+    /// the bytes of a start.
+    pub chain: Bytes,
+}
+
+/// The bytes of a start.
+#[derive(Wire)]
+pub struct StartBytes {
+    by: CallId,
+    what: u32,
+    arguments: Bytes,
+    site: CallSite,
+    time: Option<VectorTime>,
+}
+
+impl Start {
+    fn whole(&self) -> StartBytes {
+        StartBytes {
+            by: self.by,
+            what: self.what,
+            arguments: self.arguments.clone(),
+            site: self.site,
+            time: self.time.clone(),
+        }
+    }
+}
+
+impl Wire for Start {
+    type Head = <StartBytes as Wire>::Head;
+
+    fn head(&self) -> Self::Head {
+        self.whole().head()
+    }
+
+    fn tail_len(&self) -> usize {
+        self.whole().tail_len()
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        self.whole().write_tail(out);
+    }
+
+    fn read(head: &Self::Head, tail: &mut Tail<'_>) -> Result<Start, WireError> {
+        let whole = StartBytes::read(head, tail)?;
+        Ok(Start {
+            by: whole.by,
+            what: whole.what,
+            arguments: whole.arguments,
+            site: whole.site,
+            time: whole.time,
+            chain: Bytes::default(),
+        })
+    }
 }
 
 /// What is multicast in one order to all nodes.
@@ -137,6 +214,13 @@ pub enum Ordered {
         at: NodeId,
         /// What comes back.
         comes_back: Bytes,
+    },
+    /// A call that waits with the replicas of its object is withdrawn.
+    Withdraw {
+        /// The call.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
     },
 }
 
@@ -251,6 +335,49 @@ pub enum ObjectsMessage {
         /// The last ordered message delivered to the sender.
         delivered: u64,
     },
+    /// The sender withdraws a call that it has asked the receiver to execute, if it has not begun.
+    Withdraw {
+        /// The call.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+    },
+    /// A call that the receiver withdraws is not known here: it was executed, is yet to come, or
+    /// has gone elsewhere with its object.
+    NotWithdrawn {
+        /// The number of the call.
+        call: u64,
+        /// The object.
+        object: ObjectId,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+    },
+    /// Keep the only copy of this object, in a clerk.
+    CreateIn {
+        /// The call that makes it.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// What tells its type from others.
+        kind: u64,
+        /// Its state.
+        state: Bytes,
+        /// The clerk.
+        clerk: ClerkId,
+    },
+    /// As `Spawn`, by an operation that takes a worker.
+    SpawnInChain {
+        /// What is started.
+        start: Start,
+        /// The chain of calls of the operation.
+        chain: Bytes,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+        /// What happened before that the receiver may not know.
+        news: Option<Arc<WriteNotices>>,
+    },
 }
 
 impl Body for Ordered {}
@@ -266,6 +393,7 @@ impl Call {
             operation: self.operation,
             writes: self.writes,
             started: self.started,
+            chain: &self.chain,
             arguments: &self.arguments,
         }
     }
@@ -330,14 +458,17 @@ impl ObjectsMessage {
         match self {
             ObjectsMessage::Request { .. }
             | ObjectsMessage::Batch { .. }
-            | ObjectsMessage::Spawn { .. } => MessageKind::OperationRequest,
+            | ObjectsMessage::Spawn { .. }
+            | ObjectsMessage::SpawnInChain { .. }
+            | ObjectsMessage::Withdraw { .. } => MessageKind::OperationRequest,
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::BatchReply { .. }
             | ObjectsMessage::Blocked { .. }
+            | ObjectsMessage::NotWithdrawn { .. }
             | ObjectsMessage::Elsewhere { .. } => MessageKind::OperationReply,
-            ObjectsMessage::Create { .. } | ObjectsMessage::Migrate { .. } => {
-                MessageKind::ObjectState
-            }
+            ObjectsMessage::Create { .. }
+            | ObjectsMessage::CreateIn { .. }
+            | ObjectsMessage::Migrate { .. } => MessageKind::ObjectState,
             ObjectsMessage::Digests { .. } => MessageKind::Digests,
             ObjectsMessage::Group(_) => MessageKind::Ordered,
         }
@@ -349,6 +480,7 @@ impl ObjectsMessage {
             ObjectsMessage::Request { news, .. }
             | ObjectsMessage::Batch { news, .. }
             | ObjectsMessage::Spawn { news, .. }
+            | ObjectsMessage::SpawnInChain { news, .. }
             | ObjectsMessage::Reply { news, .. }
             | ObjectsMessage::BatchReply { news, .. }
             | ObjectsMessage::Migrate { news, .. } => news.as_deref(),
@@ -377,7 +509,8 @@ impl Ordered {
             | Ordered::Constructed { by, .. }
             | Ordered::Meet { by, .. } => Some(*by),
             Ordered::Operate { call, .. } => Some(call.id),
-            Ordered::Install { .. } => None,
+            // The call itself is what the worker waits for.
+            Ordered::Install { .. } | Ordered::Withdraw { .. } => None,
         }
     }
 }

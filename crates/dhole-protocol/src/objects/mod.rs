@@ -22,6 +22,7 @@
 mod batch;
 mod bytes;
 mod call;
+pub mod chain;
 mod change;
 mod check;
 pub mod clerk;
@@ -45,6 +46,7 @@ mod remote;
 mod rendezvous;
 mod sections;
 mod sequence_map;
+mod withdrawal;
 
 use std::sync::Arc;
 
@@ -56,12 +58,12 @@ use batch::{Answering, Batch};
 pub use bytes::Bytes;
 pub use call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 pub use check::check_group;
-use clerk::Clerk;
+use clerk::Clerks;
 pub use effects::ObjectsEffects;
 use entry::Entry;
 pub use entry::Place;
 pub use host::{Admitted, Host, Tried};
-pub use message::{ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
+pub use message::{ClerkId, ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
 pub use packed::{PackedCalls, PackedResults};
 use pending_calls::PendingCalls;
@@ -100,6 +102,13 @@ pub enum ObjectsEvent {
     Wrote(ObjectId),
     /// The worker waits for what others do. Calls that wait to go together go now.
     SendBatches,
+    /// The worker withdraws a call of an operation that is not over, if it has not begun.
+    Withdraw {
+        /// The number of the call.
+        call: u64,
+        /// The object.
+        object: ObjectId,
+    },
     /// The worker says how an object is to be kept from now on.
     Change {
         /// The number of the call.
@@ -253,7 +262,10 @@ pub struct Objects {
     freed: freeing::Freed,
     /// What every node has from the start.
     predefined: Vec<Predefined>,
-    clerk: Clerk,
+    clerk: Clerks,
+    /// Calls of the worker's that it has withdrawn, with their objects, until it has seen their
+    /// ends.
+    withdrawn: SortedMap<u64, ObjectId>,
 }
 
 /// Room for results that has grown past this is kept while each result needs it.
@@ -290,7 +302,8 @@ impl Objects {
             arrived: NodeMap::new(),
             freed: freeing::Freed::default(),
             predefined: Vec::new(),
-            clerk: Clerk::default(),
+            clerk: Clerks::default(),
+            withdrawn: SortedMap::new(),
         }
     }
 
@@ -484,6 +497,9 @@ impl Objects {
                 self.retry(object, host, out);
             }
             ObjectsEvent::SendBatches => self.send_batches(host, out),
+            ObjectsEvent::Withdraw { call, object } => {
+                self.withdraw_own((call, object), host, out);
+            }
             ObjectsEvent::Change { call, object, to } => {
                 self.ask_change(call, object, self.simplest(to), out);
             }
@@ -558,18 +574,33 @@ impl Objects {
                 let outcome = Err(Refusal::NoNode(node));
                 out.push(ObjectsCommand::Finished { call, outcome });
             }
-            Strategy::On(node) if node == self.me => match self.keep(object, kind, &state, host) {
-                Ok(made) if self.survives => self.tell_place(by, object, made, out),
-                outcome => out.push(ObjectsCommand::Finished { call, outcome }),
-            },
-            Strategy::On(to) => {
+            Strategy::In(clerk) if self.gone.contains_key(&clerk.node) => {
+                let outcome = Err(Refusal::NoNode(clerk.node));
+                out.push(ObjectsCommand::Finished { call, outcome });
+            }
+            Strategy::On(node) | Strategy::In(ClerkId { node, .. }) if node == self.me => {
+                match self.keep((object, strategy.clerk()), kind, &state, host) {
+                    Ok(made) if self.survives => self.tell_place(by, object, made, out),
+                    outcome => out.push(ObjectsCommand::Finished { call, outcome }),
+                }
+            }
+            Strategy::On(to) | Strategy::In(ClerkId { node: to, .. }) => {
                 self.table.insert(object, Entry::new(Place::At(to), 0));
                 self.pending.insert_once(to, by.number, None);
-                let message = ObjectsMessage::Create {
-                    by,
-                    object,
-                    kind,
-                    state,
+                let message = match strategy.clerk() {
+                    None => ObjectsMessage::Create {
+                        by,
+                        object,
+                        kind,
+                        state,
+                    },
+                    Some(clerk) => ObjectsMessage::CreateIn {
+                        by,
+                        object,
+                        kind,
+                        state,
+                        clerk,
+                    },
                 };
                 out.push(ObjectsCommand::Send { to, message });
             }
@@ -591,15 +622,25 @@ impl Objects {
     }
 
     /// Keeps the only copy of an object here.
-    fn keep(&mut self, object: ObjectId, kind: u64, state: &[u8], host: &mut dyn Host) -> Outcome {
+    fn keep(
+        &mut self,
+        (object, clerk): (ObjectId, Option<ClerkId>),
+        kind: u64,
+        state: &[u8],
+        host: &mut dyn Host,
+    ) -> Outcome {
         let comes_back = host.create(object, kind, state)?;
         self.hear_of_earlier_losses(object, host);
-        let place = match host.has_monitor(object) {
-            true => {
+        let place = match clerk {
+            Some(clerk) => {
+                self.clerk.add_to(clerk, object);
+                Place::Monitored
+            }
+            None if host.has_monitor(object) => {
                 self.clerk.add(object);
                 Place::Monitored
             }
-            false => Place::Here,
+            None => Place::Here,
         };
         self.table.insert(object, Entry::new(place, 0));
         Ok(comes_back)
@@ -749,6 +790,7 @@ impl Objects {
     ) {
         if id.node == self.me {
             self.pending.forget(id.number);
+            self.no_longer_withdrawn(id.number);
             return fx.finished(id.number, outcome);
         }
         self.acquire_due = true;

@@ -2,8 +2,10 @@
 //! begin. A call that takes a worker is executed by a process of the object's node.
 
 use dhole_model::{NodeId, ObjectId};
+use dhole_wire::WireError;
 
-use super::call::{Call, CallId, CallRef, Outcome, Refusal};
+use super::call::{Call, CallId, CallRef, Outcome, Refusal, Waiting};
+use super::chain::{Chain, ChainLink};
 use super::host::{Admitted, Host};
 use super::{Objects, ObjectsCommand, ObjectsEffects, Out};
 
@@ -24,6 +26,9 @@ impl Objects {
         if self.clerk.waiting(call.object) >= most {
             return self.finish(call.id, Err(Refusal::TooMany(most)), fx);
         }
+        if let Err(why) = self.check_chain(call, host) {
+            return self.finish(call.id, Err(why), fx);
+        }
         if !self.clerk.comes(call.into()) {
             return self.finish(call.id, Err(Refusal::Unknown), fx);
         }
@@ -34,17 +39,43 @@ impl Objects {
         }
     }
 
-    /// Lets all calls begin that may, of this object.
-    fn admit(&mut self, object: ObjectId, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
+    /// Refuses a call that waits for its own callers.
+    fn check_chain(&self, call: CallRef<'_>, host: &dyn Host) -> Result<(), Refusal> {
+        if call.chain.is_empty() {
+            return Ok(());
+        }
+        let malformed = |cause: WireError| Refusal::Malformed(cause.to_string().into());
+        let chain = Chain::of(call.chain).map_err(malformed)?;
+        if !self.clerk.waits_for(call.object, chain.links()) {
+            return Ok(());
+        }
+        let operation = host.name_of(call.object, call.operation);
+        let holds = |link: &ChainLink| self.clerk.are_beside(link.object, call.object);
+        let chain = chain.circle(holds, (call.object, operation));
+        Err(Refusal::Reentrant { chain })
+    }
+
+    /// Lets all calls begin that may, of this object and of those that are in a clerk with it.
+    pub(super) fn admit(
+        &mut self,
+        object: ObjectId,
+        host: &mut dyn Host,
+        fx: &mut impl ObjectsEffects,
+    ) {
         while let Some(call) = self.clerk.begin(object) {
-            match host.admits(call.by_ref()) {
-                Ok(Admitted::AtOnce) => self.executes_at_once(&call, host, fx),
-                Ok(Admitted::ByProcess) => fx.commands().push(ObjectsCommand::Execute(call)),
-                Ok(Admitted::Blocked) => self.clerk.is_blocked(call.object, call.id),
-                Err(refusal) => {
-                    self.clerk.over(call.object, call.id);
-                    self.finish(call.id, Err(refusal), fx);
-                }
+            self.begins(call, host, fx);
+        }
+    }
+
+    /// A call holds the monitor of its object.
+    fn begins(&mut self, call: Call, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
+        match host.admits(call.by_ref()) {
+            Ok(Admitted::AtOnce) => self.executes_at_once(&call, host, fx),
+            Ok(Admitted::ByProcess) => fx.commands().push(ObjectsCommand::Execute(call)),
+            Ok(Admitted::Blocked) => self.clerk.is_blocked(call.object, call.id),
+            Err(refusal) => {
+                self.clerk.over(call.object, call.id);
+                self.finish(call.id, Err(refusal), fx);
             }
         }
     }
@@ -73,7 +104,7 @@ impl Objects {
         fx: &mut impl ObjectsEffects,
     ) {
         self.hear_own(host);
-        self.clerk.over(object, id);
+        let beside = self.clerk.over(object, id);
         if !self.gone.contains_key(&id.node) {
             let outcome = match outcome {
                 Ok(result) => Ok(&result[..]),
@@ -84,6 +115,11 @@ impl Objects {
             self.finish(id, outcome, fx);
         }
         self.admit(object, host, fx);
+        if let Some(group) = beside {
+            while let Some(call) = self.clerk.begin_beside(group) {
+                self.begins(call, host, fx);
+            }
+        }
     }
 
     /// These nodes are lost: their calls that wait for monitors never begin.
@@ -91,6 +127,23 @@ impl Objects {
         self.clerk.lose(|node| nodes.contains(&node));
         for object in self.clerk.objects() {
             self.admit(object, host, out);
+        }
+    }
+
+    /// The object goes elsewhere, out of its clerk. The calls that wait go along, unless the object
+    /// is lost, for its type stays.
+    pub(super) fn leave_clerk(&mut self, object: ObjectId, host: &dyn Host, out: Out<'_>) {
+        if let Some(why) = host.stays(object) {
+            return self.dissolve(object, &why, out);
+        }
+        let told_by = &self.told_by;
+        let waits = |call: Call| Waiting {
+            time: told_by.get(&call.id.node).cloned(),
+            call,
+        };
+        let calls = self.clerk.remove(object).into_iter().map(waits);
+        if let Some(entry) = self.table.get_mut(&object) {
+            entry.blocked.extend(calls);
         }
     }
 

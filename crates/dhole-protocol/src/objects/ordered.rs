@@ -55,7 +55,7 @@ impl Objects {
             Ordered::Change { by, .. } | Ordered::Free { by, .. } | Ordered::Compare { by, .. } => {
                 by
             }
-            Ordered::Meet { by, .. } => by,
+            Ordered::Meet { by, .. } | Ordered::Withdraw { by, .. } => by,
         };
         match by.node == from {
             true => Ok(()),
@@ -136,6 +136,7 @@ impl Objects {
                     Place::Unknown => self.over(call.id, Err(Refusal::Unknown), out),
                     Place::Lost(node) => self.over(call.id, Err(Refusal::Lost(node)), out),
                 }
+                self.withdraw_once_placed(call, host, out);
             }
             Ordered::Change {
                 by,
@@ -151,6 +152,16 @@ impl Objects {
             } => {
                 self.acquire_due = true;
                 self.install(sequence, *object, state, blocked, host, out);
+            }
+            Ordered::Withdraw { by, object } => {
+                let entry = self.table.get_mut(object);
+                match entry.filter(|it| matches!(it.place, Place::Coming | Place::Spreading(_))) {
+                    Some(entry) => {
+                        let body = Deferred::Ordered(Arc::clone(body));
+                        entry.deferred.push_back((sequence, body));
+                    }
+                    None => self.withdraw_in_order(*by, *object, host, out),
+                }
             }
             Ordered::Free { by, object } => {
                 self.free(sequence, (*by, *object), body, host, out);
@@ -287,6 +298,7 @@ impl Objects {
         self.acquire_due = true;
         if by.node == self.me {
             self.pending.forget(by.number);
+            self.no_longer_withdrawn(by.number);
             fx.finished(by.number, outcome);
         }
     }

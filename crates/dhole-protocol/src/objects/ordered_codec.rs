@@ -9,6 +9,7 @@ use std::sync::Arc;
 use dhole_model::{ObjectId, VectorTime};
 use dhole_wire::{Tail, Wire, WireError};
 
+use super::bytes::Bytes;
 use super::call::{Call, CallId};
 use super::message::Ordered;
 use crate::WriteNotices;
@@ -171,6 +172,7 @@ pub fn parse(bytes: &[u8]) -> Option<(GroupMessage<Arc<Ordered>>, bool)> {
         operation: head.operation,
         writes: true,
         started: head.flags & STARTED != 0,
+        chain: Bytes::default(),
         arguments: bytes.rest().into(),
     };
     let body = Arc::new(Ordered::Operate { call, time, news });
@@ -223,6 +225,7 @@ mod tests {
             operation: 300,
             writes: true,
             started: arguments.len() > 9,
+            chain: Bytes::default(),
             arguments: arguments.into(),
         };
         let (time, news) = (None, None);

@@ -235,6 +235,7 @@ impl PackedCalls {
                 operation: alike.operation,
                 writes: alike.writes,
                 started: true,
+                chain: &[],
                 arguments,
             })
         })
@@ -397,6 +398,7 @@ mod tests {
             operation,
             writes: operation.is_multiple_of(2),
             started: true,
+            chain: Bytes::default(),
             arguments: arguments.into(),
         }
     }

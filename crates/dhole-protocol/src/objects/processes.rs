@@ -24,10 +24,20 @@ impl Objects {
         let (time, news) = self.release_to(to, host);
         let number = start.by.number;
         self.pending.insert_once(to, number, time.clone());
-        let message = ObjectsMessage::Spawn {
-            start: Start { time, ..start },
-            delivered: self.delivered,
-            news,
+        let (chain, delivered) = (start.chain.clone(), self.delivered);
+        let start = Start { time, ..start };
+        let message = match chain.is_empty() {
+            true => ObjectsMessage::Spawn {
+                start,
+                delivered,
+                news,
+            },
+            false => ObjectsMessage::SpawnInChain {
+                start,
+                chain,
+                delivered,
+                news,
+            },
         };
         out.push(ObjectsCommand::Send { to, message });
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use dhole_model::{NodeId, VectorTime};
+use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::call::{Call, CallId, CallRef, Outcome, Refusal, Waiting};
 use super::codec::{OperationReply, OperationRequest};
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{ObjectsMessage, Strategy};
+use super::message::{ClerkId, ObjectsMessage, Start, Strategy};
 use super::packed::PackedResults;
 use super::{Objects, ObjectsCommand, ObjectsEffects, Out};
 use crate::{ProtocolError, WriteNotices};
@@ -316,26 +316,34 @@ impl Objects {
                     };
                 };
                 self.learn_place(&again, from, at, since);
-                self.call(again.by_ref(), host, out);
+                match self.is_withdrawn(call) {
+                    true => {
+                        let outcome = Err(Refusal::Withdrawn);
+                        out.push(ObjectsCommand::Finished { call, outcome });
+                    }
+                    false => self.call(again.by_ref(), host, out),
+                }
+            }
+            ObjectsMessage::SpawnInChain {
+                start, chain, news, ..
+            } => {
+                self.hear(news);
+                self.merge_seen(from, start.time.as_ref());
+                out.push(ObjectsCommand::Start(Start { chain, ..start }));
             }
             ObjectsMessage::Create {
                 by,
                 object,
                 kind,
                 state,
-            } => {
-                let twice = |entry: &Entry| entry.place != Place::Unknown;
-                if self.table.get(&object).is_some_and(twice) || self.is_predefined(object) {
-                    return bad("an object that exists already");
-                }
-                match self.keep(object, kind, &state, host) {
-                    Ok(made) if self.survives => self.tell_place(by, object, made, out),
-                    outcome => {
-                        let outcome = outcome.as_deref().map_err(Refusal::clone);
-                        self.reply(by, outcome, out);
-                    }
-                }
-            }
+            } => return self.created(from, by, (object, None), (kind, &state), host, out),
+            ObjectsMessage::CreateIn {
+                by,
+                object,
+                kind,
+                state,
+                clerk,
+            } => return self.created(from, by, (object, Some(clerk)), (kind, &state), host, out),
             ObjectsMessage::Migrate {
                 object,
                 since,
@@ -357,7 +365,38 @@ impl Objects {
                 self.told_digests(from, call, digests, host, out)?;
             }
             ObjectsMessage::Blocked { call, .. } => self.hears_blocked(call, out),
+            ObjectsMessage::Withdraw { by, object, .. } => self.withdraw(by, object, host, out),
+            ObjectsMessage::NotWithdrawn { call, object, .. } => {
+                if self.is_withdrawn(call) && self.pending.contains(call) {
+                    self.withdraw(self.own(call), object, host, out);
+                }
+            }
             ObjectsMessage::Group(_) => return bad("what is the group's to hear"),
+        }
+        Ok(())
+    }
+
+    /// Another node makes an object that is kept here.
+    fn created(
+        &mut self,
+        from: NodeId,
+        by: CallId,
+        (object, clerk): (ObjectId, Option<ClerkId>),
+        (kind, state): (u64, &[u8]),
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) -> Result<(), ProtocolError> {
+        let twice = |entry: &Entry| entry.place != Place::Unknown;
+        if self.table.get(&object).is_some_and(twice) || self.is_predefined(object) {
+            let what = "an object that exists already";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        match self.keep((object, clerk), kind, state, host) {
+            Ok(made) if self.survives => self.tell_place(by, object, made, out),
+            outcome => {
+                let outcome = outcome.as_deref().map_err(Refusal::clone);
+                self.reply(by, outcome, out);
+            }
         }
         Ok(())
     }
@@ -412,6 +451,7 @@ impl Objects {
             }
         }
         self.acquire_due |= known;
+        self.no_longer_withdrawn(call);
         known
     }
 
@@ -484,7 +524,7 @@ impl Objects {
             Strategy::On(node) if node == self.me => return,
             Strategy::On(node) if self.gone.contains_key(&node) => Place::Lost(node),
             Strategy::On(node) => Place::At(node),
-            Strategy::Replicated => return,
+            Strategy::Replicated | Strategy::In(_) => return,
         };
         let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
         let older = entry.place == Place::Unknown || entry.place == Place::At(from);
@@ -508,12 +548,16 @@ impl ObjectsMessage {
             ObjectsMessage::Request { delivered, .. }
             | ObjectsMessage::Batch { delivered, .. }
             | ObjectsMessage::Spawn { delivered, .. }
+            | ObjectsMessage::SpawnInChain { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::BatchReply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
             | ObjectsMessage::Blocked { delivered, .. }
+            | ObjectsMessage::Withdraw { delivered, .. }
+            | ObjectsMessage::NotWithdrawn { delivered, .. }
             | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),
             ObjectsMessage::Create { .. }
+            | ObjectsMessage::CreateIn { .. }
             | ObjectsMessage::Digests { .. }
             | ObjectsMessage::Group(_) => None,
         }

@@ -111,7 +111,7 @@ impl Objects {
     }
 
     /// Nothing is kept of a lock for which no section waits.
-    fn forget_idle_lock(&mut self, lock: ObjectId, host: &mut dyn Host) {
+    pub(super) fn forget_idle_lock(&mut self, lock: ObjectId, host: &mut dyn Host) {
         let entry = self.table.get(&lock);
         let waits = entry.is_some_and(|entry| !entry.blocked.is_empty());
         if entry.is_some() && !waits {

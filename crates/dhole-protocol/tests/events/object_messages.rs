@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, NodeMap, ObjectId, VectorTime};
 use dhole_protocol::group::{Cast, GroupMessage, Member, Part, State, ViewId, Wants};
+use dhole_protocol::objects::chain::{Chain, ChainLink};
 use dhole_protocol::objects::{
-    Call, CallId, ObjectsMessage, Ordered, PackedCalls, PackedResults, Refusal, Rendezvous, Start,
-    Strategy, Waiting,
+    Bytes, Call, CallId, ClerkId, ObjectsMessage, Ordered, PackedCalls, PackedResults, Refusal,
+    Rendezvous, Start, Strategy, Waiting,
 };
 use dhole_protocol::{Message, WriteNotices};
 
@@ -26,8 +27,15 @@ fn call(arguments: &[u8]) -> Call {
         operation: 258,
         writes: true,
         started: false,
+        chain: Bytes::default(),
         arguments: arguments.into(),
     }
+}
+
+/// The chain of an operation that calls.
+fn chain() -> Bytes {
+    let chain = Chain::default().then(OBJECT, "Bank::pay".into());
+    chain.calling_at(site(6))
 }
 
 fn time() -> Option<VectorTime> {
@@ -72,6 +80,15 @@ fn refusals() -> Vec<Refusal> {
         Refusal::TooManyStarted(4),
         Refusal::TooManyProcesses(5),
         Refusal::Elsewhere,
+        Refusal::Withdrawn,
+        Refusal::Reentrant {
+            chain: [ChainLink {
+                object: OBJECT,
+                operation: words(),
+                calls_at: Some(site(6)),
+            }]
+            .into(),
+        },
     ]
 }
 
@@ -111,6 +128,7 @@ fn ordered() -> Vec<Ordered> {
             to: Strategy::On(n(2)),
             asks: true,
         },
+        Ordered::Withdraw { by, object },
         Ordered::Install {
             object,
             state: Ok((5, [4; 3].into())),
@@ -323,6 +341,7 @@ pub fn object_messages() -> Vec<Message> {
                 arguments: [9].into(),
                 site: site(5),
                 time: None,
+                chain: Bytes::default(),
             },
             delivered,
             news: None,
@@ -367,6 +386,49 @@ pub fn object_messages() -> Vec<Message> {
         ObjectsMessage::Blocked {
             call: 300,
             delivered,
+        },
+        ObjectsMessage::Request {
+            call: Call {
+                chain: chain(),
+                ..call(&[1; 23])
+            },
+            delivered,
+            time: time(),
+            news: news(),
+        },
+        ObjectsMessage::Withdraw {
+            by: BY,
+            object,
+            delivered,
+        },
+        ObjectsMessage::NotWithdrawn {
+            call: 300,
+            object,
+            delivered,
+        },
+        ObjectsMessage::CreateIn {
+            by: BY,
+            object,
+            kind: 5,
+            state: [6; 25].into(),
+            clerk: ClerkId {
+                node: n(1),
+                number: OBJECT,
+                most: 8,
+            },
+        },
+        ObjectsMessage::SpawnInChain {
+            start: Start {
+                by: BY,
+                what: 3,
+                arguments: [9].into(),
+                site: site(5),
+                time: time(),
+                chain: Bytes::default(),
+            },
+            chain: chain(),
+            delivered,
+            news: news(),
         },
     ];
     all.extend(group().into_iter().map(ObjectsMessage::Group));

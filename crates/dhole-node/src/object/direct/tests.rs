@@ -116,6 +116,7 @@ pub(in crate::object) fn call(from: u16, number: u64, operation: u16) -> Call {
         operation,
         writes: true,
         started: false,
+        chain: Bytes::default(),
         arguments: Bytes::default(),
     }
 }

@@ -37,6 +37,7 @@ fn request(number: u64, writes: bool, arguments: &[u8]) -> ObjectsMessage {
             operation: 300,
             writes,
             started: !writes,
+            chain: Bytes::default(),
             arguments: arguments.into(),
         },
         delivered: number + 1,

@@ -123,6 +123,7 @@ fn call(object: ObjectId, by: CallId, operation: u16) -> Call {
         operation,
         writes: operation != AWAIT,
         started: false,
+        chain: Bytes::default(),
         arguments: Bytes::default(),
     }
 }

@@ -117,6 +117,7 @@ impl Nodes {
             arguments: Bytes::default(),
             site: CallSite::caller(),
             time: None,
+            chain: Bytes::default(),
         };
         self.has(by, ObjectsEvent::Spawn { start, to: on });
     }

@@ -68,6 +68,7 @@ fn nobody_is_woken_for_an_operation_on_a_replica_but_who_broadcast_it() {
             operation: 0,
             writes: true,
             started: false,
+            chain: Default::default(),
             arguments: [0].into(),
         },
         time: None,
