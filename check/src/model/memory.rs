@@ -68,8 +68,9 @@ pub struct MemoryModel {
     pub leaders: Vec<usize>,
     /// The steps of each thread of each node.
     pub nodes: Vec<Vec<Vec<MemoryOp>>>,
-    /// Whether node 0 manages all minipages, and the others ask it for new ones.
-    pub one_manager: bool,
+    /// The nodes that manage all minipages, and that the others ask for new ones; none where each
+    /// node manages what it allocates.
+    pub chosen: Vec<usize>,
     /// Whether minipages of one manager come in groups.
     pub groups: bool,
     /// A mistake that the checker is to find.
@@ -515,8 +516,12 @@ impl MemoryModel {
     fn address(&self, of: usize) -> u64 {
         let manager = self.managers[of];
         let before = self.managers[..of].iter().filter(|it| **it == manager);
-        let window = (OBJECT / self.nodes.len() as u64) >> 12 << 12;
-        manager as u64 * window + before.count() as u64 * ((1 << VIEW_BITS) + 8)
+        let (parts, place) = match self.chosen.iter().position(|it| *it == manager) {
+            Some(place) => (self.chosen.len(), place),
+            None => (self.nodes.len(), manager),
+        };
+        let window = (OBJECT / parts as u64) >> 12 << 12;
+        place as u64 * window + before.count() as u64 * ((1 << VIEW_BITS) + 8)
     }
 
     /// The leader of a node's domain.
@@ -559,8 +564,9 @@ impl Scene for MemoryModel {
         let nodes = self.nodes.len();
         let node = |me: usize| {
             let mut machine = Millipage::new(NodeId::at(me), nodes, OBJECT, 2);
-            if self.one_manager {
-                machine = machine.with_one_manager();
+            if !self.chosen.is_empty() {
+                let managers = self.chosen.iter().map(|node| NodeId::at(*node));
+                machine = machine.with_managers(&managers.collect::<Vec<_>>());
             }
             let leaders = (0..nodes).map(|node| NodeId::at(self.leader(node)));
             machine.set_leaders(&leaders.collect::<Vec<_>>());

@@ -25,14 +25,18 @@ struct Node {
 }
 
 impl Node {
-    /// The node, of which the byte says what kind it is: whether node 0 manages all, whether it
-    /// leads another node or is one that is led, and whether its minipages come in groups, or are
-    /// written together.
+    /// The node, of which the byte says what kind it is: whether node 0, or it and node 1, manage
+    /// all, whether it leads another node or is one that is led, and whether its minipages come in
+    /// groups, or are written together.
     fn new(kind: u8) -> Node {
         let mut minipages = Millipage::new(NodeId(1), NODES, OBJECT_BYTES, VIEWS);
         minipages.allocate_released(kind & 16 == 16);
         if kind & 1 == 1 {
-            minipages = minipages.with_one_manager();
+            let managers = match kind & 32 == 32 {
+                true => &[NodeId(0), NodeId(1)][..],
+                false => &[NodeId(0)],
+            };
+            minipages = minipages.with_managers(managers);
         } else {
             let allocated = match kind & 8 == 8 {
                 true => minipages.allocate_in_groups(8, 128, 8),

@@ -12,7 +12,7 @@ fn program<const N: usize>(managers: &[usize], nodes: [&[&[MemoryOp]]; N]) -> Me
         managers: managers.to_vec(),
         leaders: Vec::new(),
         nodes: nodes.into_iter().map(threads).collect(),
-        one_manager: false,
+        chosen: Vec::new(),
         groups: false,
         bug: None,
     }
@@ -128,9 +128,30 @@ fn what_is_allocated_again_is_zero_and_one_node_s_at_a_time() {
 /// As [`program`], of one minipage in a run whose node 0 manages all.
 fn one<const N: usize>(nodes: [&[&[MemoryOp]]; N]) -> MemoryModel {
     MemoryModel {
-        one_manager: true,
+        chosen: vec![0],
         ..program(&[0], nodes)
     }
+}
+
+/// A minipage of each of two nodes that manage all.
+#[test]
+fn chosen_managers_allocate_for_the_others_and_for_themselves() {
+    let again: &[MemoryOp] = &[Write(1), Free(1), Allocate(1), Write(1)];
+    let reads: &[MemoryOp] = &[Read(1), Read(0)];
+    let chosen = |chosen: &[usize], managers: &[usize], nodes: [&[&[MemoryOp]]; 3]| MemoryModel {
+        chosen: chosen.to_vec(),
+        ..program(managers, nodes)
+    };
+    // Node 1 asks node 2, and node 2 allocates itself.
+    sound(chosen(&[0, 2], &[0, 2], [&[reads], &[again], &[]]), &[]);
+    sound(chosen(&[0, 2], &[0, 2], [&[reads], &[], &[again]]), &[]);
+    sound(
+        chosen(&[2, 1], &[2, 1], [&[&[Write(0)]], &[reads], &[&[Write(1)]]]),
+        &[],
+    );
+    let alone = [&[] as &[&[MemoryOp]], &[again], &[]];
+    let lost = chosen(&[0, 2], &[0, 2], alone);
+    caught(MemoryBug::LoseAllocation, MemoryFault::Stuck, lost);
 }
 
 #[test]

@@ -319,6 +319,14 @@ pub enum ConfigError {
         /// The most there can be.
         most: usize,
     },
+    /// A node that is not in the run is to manage raw memory.
+    #[error("{node} is to manage raw memory, and the run has no more nodes than {nodes}")]
+    Manager {
+        /// The node.
+        node: NodeId,
+        /// How many nodes there are.
+        nodes: usize,
+    },
     /// A variable of the environment asks for what there is not.
     #[error("{variable} is `{value}`: {expected} is expected")]
     Variable {

@@ -159,7 +159,9 @@ pub use passes::Pass;
 pub use process_error::ProcessError;
 pub use protocol_choice::Under;
 pub use race::RaceReport;
-pub use raw_memory::{MemoryConsistency, MemoryLayout, MemoryManagers};
+pub use raw_memory::{
+    MOST_MANAGERS, ManagerNodes, MemoryConsistency, MemoryLayout, MemoryManagers,
+};
 pub use set_by::{By, Said, SetBy};
 pub use settings::{Settings, check_nodes};
 pub use spawn::{Op, Spawned, Where, anywhere};

@@ -193,7 +193,19 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<usize, ConfigError> {
         match self.conflict() {
             Some(conflict) => Err(conflict),
-            None => check_nodes(self.nodes),
+            None => self.check_managers().and_then(|()| check_nodes(self.nodes)),
+        }
+    }
+
+    /// Checks that the nodes that manage raw memory are of the run.
+    fn check_managers(&self) -> Result<(), ConfigError> {
+        let nodes = self.nodes;
+        let mut chosen = self.managers.chosen().iter();
+        match chosen.find(|it| it.index() >= nodes) {
+            Some(&node) if self.parts.is_some() && nodes > 0 => {
+                Err(ConfigError::Manager { node, nodes })
+            }
+            _ => Ok(()),
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! A [`Millipage`] is one node's part. It keeps *minipages* sequentially consistent: at any time
 //! several nodes may read one, or a single node may read and write it. Each minipage has a
-//! *manager*: the node that allocated it, or node 0 for all
-//! ([`with_one_manager`](Millipage::with_one_manager)). A node that lacks a permission asks the
+//! *manager*: the node that allocated it, or one of the nodes that manage all
+//! ([`with_managers`](Millipage::with_managers)). A node that lacks a permission asks the
 //! manager by the address alone. The manager knows which minipage that is, and who has copies. It
 //! lets a holder send its copy to the asker directly, and takes other copies away where the asker
 //! writes.
@@ -55,6 +55,7 @@ pub mod sync;
 mod table;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use dhole_model::{NodeId, NodeMap, SortedMap};
 use dhole_part::{NodePart, PartEffects};
@@ -93,11 +94,12 @@ pub struct Millipage {
     nodes: usize,
     /// Bytes of the memory object.
     object_bytes: u64,
-    /// Bytes of each node's part of it.
+    /// Bytes of each manager's part of it.
     window_bytes: u64,
-    /// Node 0 manages all minipages.
-    one_manager: bool,
-    /// What this node has asked the manager of all to allocate, by the tickets of the requests.
+    /// The nodes that manage all minipages, each an equal part of the memory object; none where
+    /// each node manages what it allocates.
+    managers: Arc<[NodeId]>,
+    /// What this node has asked a manager to allocate, by the tickets of the requests.
     allocations: SortedMap<u32, Allocation>,
     views: u64,
     /// What this node manages.
@@ -243,7 +245,7 @@ impl Millipage {
             nodes,
             object_bytes,
             window_bytes,
-            one_manager: false,
+            managers: Arc::new([]),
             allocations: SortedMap::new(),
             views,
             table: Table::new(start..start + window_bytes, views),
@@ -268,16 +270,33 @@ impl Millipage {
         }
     }
 
-    /// The same node in a run in which node 0 manages all minipages, before any is allocated. Other
-    /// nodes [ask](Millipage::ask_to_allocate) it for new ones.
-    pub fn with_one_manager(self) -> Millipage {
-        let window = match self.me.index() {
-            0 => 0..self.object_bytes,
-            _ => 0..0,
+    /// The same node in a run in which these nodes manage all minipages, before any is allocated.
+    /// Each manages an equal part of the memory object. Other nodes
+    /// [ask](Millipage::ask_to_allocate) one of them for new ones: node `i` that at place `i` of
+    /// the list, from the start again behind its end.
+    ///
+    /// # Panics
+    /// When there is none, one comes twice or is no node, or there is not a page for each.
+    pub fn with_managers(self, managers: &[NodeId]) -> Millipage {
+        let mut all = managers.to_vec();
+        all.sort_unstable();
+        all.dedup();
+        let are_nodes = all.iter().all(|it| it.index() < self.nodes);
+        let are_sound = are_nodes && !all.is_empty() && all.len() == managers.len();
+        assert!(are_sound, "{managers:?} of {} nodes", self.nodes);
+        let window_bytes = first_of_page(self.object_bytes / managers.len() as u64);
+        assert!(window_bytes > 0, "{} bytes", self.object_bytes);
+        let window = match managers.iter().position(|it| *it == self.me) {
+            Some(place) => {
+                let start = window_bytes * place as u64;
+                start..start + window_bytes
+            }
+            None => 0..0,
         };
         Millipage {
             table: Table::new(window, self.views),
-            one_manager: true,
+            managers: managers.into(),
+            window_bytes,
             ..self
         }
     }
@@ -345,12 +364,12 @@ impl Millipage {
     /// Who manages the minipage at an address, if anybody does.
     pub fn manager_of(&self, address: u64) -> Option<NodeId> {
         let has_view = address >> VIEW_BITS < self.views;
-        if self.one_manager {
-            let is_within = has_view && offset_of(address) < self.object_bytes;
-            return is_within.then_some(NodeId(0));
-        }
-        let node = (offset_of(address) / self.window_bytes) as usize;
-        (node < self.nodes && has_view).then(|| NodeId::at(node))
+        let place = (offset_of(address) / self.window_bytes) as usize;
+        let manager = match self.managers.is_empty() {
+            true => (place < self.nodes).then(|| NodeId::at(place)),
+            false => self.managers.get(place).copied(),
+        };
+        manager.filter(|_| has_view)
     }
 
     /// A thread of this node wants to read or write at an address, or to free what is there. It may

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dhole_model::{CallSite, NodeId, WaitCause};
 use dhole_node::{
-    Error, MemoryConsistency, MemoryLayout, MemoryManagers, NodeParts, PartsLink, PartsMaker,
-    PartsOutbox, PartsPlace, PartsStep, PartsWait,
+    Error, MemoryConsistency, MemoryLayout, NodeParts, PartsLink, PartsMaker, PartsOutbox,
+    PartsPlace, PartsStep, PartsWait,
 };
 use dhole_part::{Live, NodePart as _, PartEffects as _};
 use dhole_protocol::memory::sync::{ThreadMessage, ThreadSync};
@@ -203,11 +203,11 @@ impl NodeMemory {
         // Of one view each page has one minipage.
         let views = if isolates { 1 } else { settings.views };
         let bytes = settings.bytes_of(here);
-        let one_manager = managers == MemoryManagers::One;
-        placed.check(bytes, if one_manager { 1 } else { nodes })?;
+        let chosen = managers.chosen();
+        placed.check(bytes, managers.parts(nodes))?;
         let mut machine = Millipage::new(node, nodes, bytes, views as u64);
-        if one_manager {
-            machine = machine.with_one_manager();
+        if !chosen.is_empty() {
+            machine = machine.with_managers(chosen);
         }
         machine.allocate_released(consistency == MemoryConsistency::Release);
         let inside = Inside {

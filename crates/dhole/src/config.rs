@@ -447,6 +447,7 @@ setters! {
     /// Sets which node manages a minipage of raw memory: unless set, as `dhole run --managers` says
     /// ([`Defaults`]), or the one that allocates it ([`MemoryManagers::Allocator`]). With
     /// [`MemoryManagers::One`] node 0 manages all of them, and all nodes allocate of one memory.
+    /// With [`MemoryManagers::Nodes`] those of a list do, each a part.
     /// Only messages and time depend on it. A run whose allocations are
     /// [isolated](Config::memory_layout) refuses it ([`ConfigError::Conflict`]).
     memory_managers: MemoryManagers;

@@ -126,10 +126,11 @@ pub use dhole_node::object::{
 pub use dhole_node::{
     AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Domains, Error,
     Held, HeldExclusive, HeldShared, Holding, InSection, IntoError, Lock, Lockable, LostNode,
-    MOST_COLLECTIVE_BYTES, MemoryConsistency, MemoryLayout, MemoryManagers, MixedProtocols,
-    ObjectLock, Op, Optimisations, OutOfMemory, ProcessError, ProtocolLacks, RaceReport, Races,
-    RacingWrite, Result, RunEnded, RunError, RwLock, Section, SectionOp, Semaphore, Spawned,
-    StartError, SyncError, Under, Waiter, Where, Worker, WriteDetection,
+    MOST_COLLECTIVE_BYTES, MOST_MANAGERS, ManagerNodes, MemoryConsistency, MemoryLayout,
+    MemoryManagers, MixedProtocols, ObjectLock, Op, Optimisations, OutOfMemory, ProcessError,
+    ProtocolLacks, RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock, Section,
+    SectionOp, Semaphore, Spawned, StartError, SyncError, Under, Waiter, Where, Worker,
+    WriteDetection,
 };
 pub use dhole_node::{
     ChainLink, Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op, section,

@@ -171,7 +171,7 @@ settings! {
     /// Which node manages a minipage of raw memory.
     memory_managers: MemoryManagers = MANAGERS "managers" "WHICH"
         "Which node manages a minipage of raw memory, unless the program sets it: the one that \
-         allocates it (allocator, the default), or node 0 (one)";
+         allocates it (allocator, the default), node 0 (one), or those of a list such as 0,3";
 
     /// When a node sees what others write in raw memory.
     memory_consistency: MemoryConsistency = CONSISTENCY "consistency" "WHEN"

@@ -7,7 +7,7 @@ use super::{Phase, Step, minipage};
 impl Step<'_> {
     /// A thread allocates a minipage again, or asks the manager of all to do so.
     pub(super) fn allocates(&mut self, at: usize, number: usize) {
-        if self.model.one_manager && at != 0 {
+        if !self.model.chosen.is_empty() && !self.model.chosen.contains(&at) {
             return self.at(at, |node, out| {
                 let asked = node.machine.ask_to_allocate((1, 8, 8), false, out);
                 let thread = &mut node.threads[number];

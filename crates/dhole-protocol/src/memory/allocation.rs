@@ -1,5 +1,6 @@
-//! Allocations of a run in which node 0 manages all minipages, as in the paper: the other nodes ask
-//! it for new ones.
+//! Allocations of a run in which chosen nodes manage all minipages: the other nodes ask them for
+//! new ones (MultiView and Millipage, section 3.3: node 0; VOTE, section 4.1: idle or dedicated
+//! processors).
 
 use dhole_model::NodeId;
 use dhole_part::PartEffects;
@@ -16,9 +17,6 @@ type Taken = Result<(), &'static str>;
 /// The bit beside the alignment in a request for minipages that nodes may write together.
 const RELEASED: u32 = 1 << 31;
 
-/// The node that manages all minipages, where one does.
-const MANAGER: NodeId = NodeId(0);
-
 /// What a node has asked the manager of all minipages to allocate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Allocation {
@@ -31,11 +29,17 @@ pub(super) struct Allocation {
 impl Millipage {
     /// Whether this node asks another one for new minipages.
     pub fn asks_to_allocate(&self) -> bool {
-        self.one_manager && self.me != MANAGER
+        !self.managers.is_empty() && !self.managers.contains(&self.me)
     }
 
-    /// Asks node 0, which manages all minipages, to allocate `count` of so many bytes, at multiples
-    /// of `align`, in groups or not. The ticket of the request, for
+    /// The node that allocates for another one, where chosen nodes manage all minipages.
+    fn allocator_of(&self, node: NodeId) -> Option<NodeId> {
+        let place = node.index().checked_rem(self.managers.len())?;
+        self.managers.get(place).copied()
+    }
+
+    /// Asks the manager that allocates for this node to allocate `count` of so many bytes, at
+    /// multiples of `align`, in groups or not. The ticket of the request, for
     /// [`allocated`](Millipage::allocated).
     ///
     /// # Errors
@@ -47,6 +51,7 @@ impl Millipage {
         out: &mut impl PartEffects<Self>,
     ) -> Result<u32, MinipageRefusal> {
         check_size(count, bytes, align)?;
+        let manager = self.allocator_of(self.me).unwrap_or(self.me);
         let ticket = self.next_ticket();
         let allocation = Allocation {
             count,
@@ -71,7 +76,7 @@ impl Millipage {
                 bytes: 0,
             },
         };
-        self.send(MANAGER, message, out);
+        self.send(manager, message, out);
         Ok(ticket)
     }
 
@@ -95,7 +100,8 @@ impl Millipage {
             minipage,
             ..
         } = request;
-        if !self.one_manager || self.me != MANAGER || request.asker != from || from == self.me {
+        let is_for_it = self.allocator_of(from) == Some(self.me) && !self.managers.contains(&from);
+        if !is_for_it || request.asker != from {
             return Err("an allocation for another node, or by one that does not manage it");
         }
         let (bytes, align) = (minipage.at, u64::from(number & !RELEASED));
@@ -144,8 +150,9 @@ impl Millipage {
             ..
         } = message;
         let (object_bytes, views) = (self.object_bytes, self.views);
+        let is_of_manager = self.allocator_of(self.me) == Some(from);
         let allocation = self.allocations.get_mut(&message.ticket);
-        let allocation = allocation.filter(|it| it.answer.is_none() && from == MANAGER);
+        let allocation = allocation.filter(|it| it.answer.is_none() && is_of_manager);
         let allocation =
             allocation.ok_or("an answer about an allocation that was not asked for")?;
         let Allocation {

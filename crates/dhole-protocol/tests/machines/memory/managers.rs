@@ -16,7 +16,7 @@ use super::Pack;
 fn with_one_manager(nodes: usize) -> Pack {
     let mut pack = Pack::new(nodes);
     let all = std::mem::take(&mut pack.nodes).into_iter();
-    pack.nodes = all.map(Millipage::with_one_manager).collect();
+    pack.nodes = all.map(|it| it.with_managers(&[NodeId(0)])).collect();
     pack
 }
 

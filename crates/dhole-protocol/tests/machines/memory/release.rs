@@ -499,7 +499,10 @@ fn what_no_sound_node_says_of_flushes_is_refused() {
 fn one_manager_is_told_what_nodes_may_write_together() {
     let mut pack = Pack::new(3);
     let nodes = std::mem::take(&mut pack.nodes);
-    pack.nodes = nodes.into_iter().map(Millipage::with_one_manager).collect();
+    pack.nodes = nodes
+        .into_iter()
+        .map(|it| it.with_managers(&[NodeId(0)]))
+        .collect();
     for releases in [true, false, true] {
         let mut out = Vec::new();
         pack.nodes[1].allocate_released(releases);
