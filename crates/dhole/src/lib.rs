@@ -102,6 +102,7 @@ mod screen;
 pub mod settings;
 pub mod tasks;
 mod timeline;
+mod uses;
 mod words;
 
 pub use config::{Config, run};
@@ -140,6 +141,7 @@ pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 pub use screen::Screen;
 pub use settings::{Defaults, ReportForm, TraceFile};
+pub use uses::Uses;
 
 #[cfg(doctest)]
 mod refused;
