@@ -26,9 +26,10 @@ impl<'id> Worker<'id> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use dhole_node::{Error, ObjectError, Refusal, Result, Worker};
-    /// # fn pop(w: &mut Worker<'_>) -> std::result::Result<u32, ObjectError> { todo!() }
-    /// # fn example(w: &mut Worker<'_>) -> Result<Option<u32>> {
+    /// # use dhole_node::object::ObjectError;
+    /// # use dhole_node::{Refusal, Result, Worker};
+    /// # type Pop = fn(&mut Worker<'_>) -> std::result::Result<u32, ObjectError>;
+    /// # fn example(w: &mut Worker<'_>, pop: Pop) -> Result<Option<u32>> {
     /// match w.within(Duration::from_millis(20), |w| pop(w)) {
     ///     Ok(job) => Ok(Some(job)),
     ///     Err(ObjectError::Refused { cause: Refusal::Withdrawn, .. }) => Ok(None),
