@@ -353,6 +353,10 @@ fn all_parts(
     let Some(maker) = &settings.parts else {
         return Ok(here.iter().map(|_| None).collect());
     };
+    // The nodes are told so by the check of all settings, once they have met.
+    settings
+        .check_managers()
+        .map_err(|cause| refused(machine, settings, &io::Error::other(cause)))?;
     let each = here.iter().map(|node| {
         let place = PartsPlace {
             node: *node,

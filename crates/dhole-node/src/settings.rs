@@ -198,7 +198,7 @@ impl Settings {
     }
 
     /// Checks that the nodes that manage raw memory are of the run.
-    fn check_managers(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_managers(&self) -> Result<(), ConfigError> {
         let nodes = self.nodes;
         let mut chosen = self.managers.chosen().iter();
         match chosen.find(|it| it.index() >= nodes) {
