@@ -79,8 +79,9 @@ impl State {
             step.pool.give_back(payload);
             taken?;
         }
-        // A message that waits on is counted once.
+        self.step(Event::Serve, step)?;
+        // What waits on is counted once.
         self.counting.all.deferred_requests = deferred;
-        self.step(Event::Serve, step)
+        Ok(())
     }
 }

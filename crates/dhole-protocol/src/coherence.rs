@@ -61,6 +61,7 @@ use crate::sync::notice_delta::Record;
 use crate::{Interval, RegionCommand, WriteNotices};
 use arrays::Arrays;
 use blocks::BlockTable;
+use deferred::DeferredRequests;
 use lazy::Lazy;
 use members::Members;
 use object_table::ObjectTable;
@@ -87,6 +88,8 @@ pub(crate) struct Protocols {
     pub arrays: Arrays,
     /// The pages of a run under TreadMarks.
     pub treadmarks: TreadMarks,
+    /// Requests for bytes of what is written.
+    deferred: DeferredRequests,
     /// The protocols that the program brings.
     pub(crate) members: Members,
     /// The arrays that they keep consistent.
@@ -110,6 +113,7 @@ impl Protocols {
             remembered: Remembered::default(),
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
+            deferred: DeferredRequests::default(),
             members: Members::default(),
             blocks: BlockTable::default(),
             races: RaceFinder::new(me, races),

@@ -3,8 +3,6 @@ use std::ops::Range;
 use dhole_model::{CallSite, NodeId, Oid, PageId, VectorTime};
 use dhole_sync::MOST_MANAGED;
 
-use smallvec::SmallVec;
-
 use crate::array_event::ArrayEvent;
 use crate::coherence::parts::HasParts;
 use crate::coherence::switch::array_has_one_copy;
@@ -23,7 +21,7 @@ use crate::sync::sections::Sections;
 use crate::sync::sync_objects::{Request, SyncObjects, Wakes};
 use crate::sync::traffic::Traffic;
 use crate::sync::wait_for::{WaitFor, WorkerEdges};
-use crate::{Changed, Fetch, Follow, LockId, Message, Races, RegionMessage, SyncObject};
+use crate::{Changed, LockId, Message, Races, RegionMessage, SyncObject};
 
 mod along;
 mod barrier;
@@ -500,7 +498,10 @@ impl Protocol {
                 self.coherence.hear(&gossip);
                 Ok(())
             }
-            Message::Fetch(fetch) => self.coherence.fetch(from, fetch, worker, out),
+            Message::Fetch(_)
+            | Message::FetchElements { .. }
+            | Message::PageRequest { .. }
+            | Message::DiffRequest { .. } => self.coherence.requested(from, message, worker, out),
             Message::FetchReply(reply) => self.coherence.fetch_reply(from, reply, out),
             Message::Region(it) => self.about_regions(from, it, worker, out),
             Message::Elements(it) => self.about_regions(from, it, worker, out),
@@ -509,18 +510,6 @@ impl Protocol {
             Message::Combine(combine) => self.updates_came(from, *combine),
             Message::Combined { number, news, left } => {
                 self.updates_taken(from, (number, &news, left), out)
-            }
-            Message::PageRequest { round, page } => {
-                let (treadmarks, all) = (&mut self.coherence.treadmarks, SmallVec::new());
-                treadmarks.asked((from, round, page), all, worker, out)
-            }
-            Message::DiffRequest {
-                round,
-                page,
-                wanted,
-            } => {
-                let treadmarks = &mut self.coherence.treadmarks;
-                treadmarks.asked((from, round, page), wanted, worker, out)
             }
             Message::PageReply {
                 round,
@@ -538,20 +527,6 @@ impl Protocol {
             } => {
                 let treadmarks = &mut self.coherence.treadmarks;
                 treadmarks.diff_reply(from, (round, page), &got, &diffs, out)
-            }
-            Message::FetchElements {
-                round,
-                wanted,
-                beside,
-            } => {
-                let follow = Follow::default();
-                let fetch = Fetch {
-                    round,
-                    wanted,
-                    beside,
-                    follow,
-                };
-                self.coherence.fetch(from, fetch, worker, out)
             }
             Message::ElementsReply(reply) => self.coherence.fetch_reply(from, reply, out),
             Message::LockRequest { lock, time } => {

@@ -88,6 +88,13 @@ pub struct Fetch<R = Oid> {
     pub follow: Follow,
 }
 
+impl<R> Fetch<R> {
+    /// What its asker waits for.
+    pub(crate) fn missed(&self) -> &[Wanted<R>] {
+        &self.wanted[..self.wanted.len() - usize::from(self.beside)]
+    }
+}
+
 /// The most objects that go along with those of one reply.
 pub const MOST_ALONG: usize = 256;
 

@@ -3,24 +3,21 @@
 //! Lazy, update and home share these two messages. They differ in whom the asker asks, and in what
 //! both sides remember of it.
 
-use std::collections::VecDeque;
-
 use dhole_model::{Elements, NodeId, Oid};
 use smallvec::SmallVec;
 
 use super::Protocols;
 use crate::array_event::UnreadElements;
-use crate::coherence::deferred::defer;
 use crate::coherence::object_table::ObjectState;
 use crate::coherence::parts::{HasParts, Parts};
-use crate::coherence::pending_fetches::{Fetching, Request, SpareLists};
+use crate::coherence::pending_fetches::{Fetching, SpareLists};
 use crate::coherence::region::Table;
-use crate::coherence::rules::{PROTOCOLS, rules};
+use crate::coherence::rules::rules;
 use crate::command::{Command, Commands, Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::{Freed, ProtocolError};
 use crate::transfer::Reply;
-use crate::{Fetch, FetchReply, Follow, RegionCommand, RegionMessage, Sent, Wanted};
+use crate::{Fetch, FetchReply, Follow, Message, RegionCommand, RegionMessage, Sent, Wanted};
 
 impl Protocols {
     /// The worker misses objects: fills with zeros what nobody has written, and asks each last
@@ -184,50 +181,79 @@ impl Protocols {
         worker: WorkerIs,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        let request = Request { from, fetch };
-        let waits = worker == WorkerIs::Computing && self.must_wait(&request);
-        if waits || self.leaves_a_member(&request) {
-            let what = "a second fetch while its first one is open";
-            let deferred = &mut R::parts(self).fetching.deferred;
-            return defer(deferred, request, |it| it.from, what, fx.commands());
+        let waits = worker == WorkerIs::Computing && self.must_wait(fetch.missed());
+        if waits || self.leaves_a_member(fetch.missed()) {
+            let request = R::fetch_message(fetch);
+            return self.deferred.keep(from, request, fx.commands());
         }
-        self.reply(request, fx)
+        self.reply(from, fetch, fx)
+    }
+
+    /// A request for bytes has come.
+    ///
+    /// # Errors
+    /// As [`fetch`](Protocols::fetch).
+    pub fn requested(
+        &mut self,
+        from: NodeId,
+        request: Message,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let (treadmarks, deferred) = (&mut self.treadmarks, &mut self.deferred);
+        match request {
+            Message::Fetch(fetch) => self.fetch(from, fetch, worker, out),
+            Message::FetchElements {
+                round,
+                wanted,
+                beside,
+            } => {
+                let follow = Follow::default();
+                let fetch = Fetch::<Elements> {
+                    round,
+                    wanted,
+                    beside,
+                    follow,
+                };
+                self.fetch(from, fetch, worker, out)
+            }
+            Message::PageRequest { round, page } => {
+                let (asks, all) = ((from, round, page), SmallVec::new());
+                treadmarks.asked(asks, all, (worker, deferred), out)
+            }
+            Message::DiffRequest {
+                round,
+                page,
+                wanted,
+            } => treadmarks.asked((from, round, page), wanted, (worker, deferred), out),
+            other => unreachable!("{other:?} asks for no bytes"),
+        }
     }
 
     /// Answers the requests that waited for the worker.
+    ///
+    /// # Errors
+    /// As [`requested`](Protocols::requested).
     pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        self.serve_kind::<Oid>(out)?;
-        self.serve_kind::<Elements>(out)?;
-        PROTOCOLS.iter().try_for_each(|it| it.serve(self, out))
-    }
-
-    fn serve_kind<R: HasParts>(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        let mut leaving = VecDeque::new();
-        while let Some(request) = R::parts(self).fetching.deferred.pop_front() {
-            match self.leaves_a_member(&request) {
-                true => leaving.push_back(request),
-                false => self.reply(request, out)?,
-            }
-        }
-        R::parts(self).fetching.deferred = leaving;
-        Ok(())
+        let mut requests = self.deferred.take().into_iter();
+        requests.try_for_each(|(from, it)| self.requested(from, it, WorkerIs::InCall, out))
     }
 
     /// Whether a region is asked for that this node knows under a protocol that the program
     /// brings: its asker has left the barrier first at which it changed protocol.
-    fn leaves_a_member<R: HasParts>(&mut self, request: &Request<R>) -> bool {
+    fn leaves_a_member<R: HasParts>(&mut self, missed: &[Wanted<R>]) -> bool {
         if self.members.are_none() {
             return false;
         }
         let table = R::parts(self).table;
         let coherence = |wanted: &Wanted<R>| table.whole(wanted.region).coherence;
-        let mut known = request.missed().iter().filter_map(coherence);
+        let mut known = missed.iter().filter_map(coherence);
         known.any(|coherence| !coherence.properties().has_versions())
     }
 
-    fn must_wait<R: HasParts>(&mut self, request: &Request<R>) -> bool {
+    fn must_wait<R: HasParts>(&mut self, missed: &[Wanted<R>]) -> bool {
         let table = R::parts(self).table;
-        request.missed().iter().any(|wanted| {
+        missed.iter().any(|wanted| {
             let state = table.whole(wanted.region);
             state.exclusive || state.dirty && !state.pre_image
         })
@@ -235,17 +261,17 @@ impl Protocols {
 
     fn reply<R: HasParts>(
         &mut self,
-        request: Request<R>,
+        to: NodeId,
+        fetch: Fetch<R>,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        let missed = request.missed().len();
-        let (to, me) = (request.from, self.me);
+        let (missed, me) = (fetch.missed().len(), self.me);
         let Fetch {
             round,
             wanted,
             follow,
             ..
-        } = request.fetch;
+        } = fetch;
         let Parts {
             table, remembered, ..
         } = R::parts(self);

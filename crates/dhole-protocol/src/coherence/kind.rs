@@ -27,7 +27,11 @@ pub(crate) trait Kind: Region + RegionKind {
     /// A node asks for this region, in a version of which this node has none.
     fn no_copy(self, from: NodeId, need: Version) -> ProtocolError;
 
-    fn fetch(to: NodeId, fetch: Fetch<Self>, fx: &mut impl Effects);
+    #[inline]
+    fn fetch(to: NodeId, fetch: Fetch<Self>, fx: &mut impl Effects) {
+        let message = Self::fetch_message(fetch);
+        fx.commands().push(Command::Send { to, message });
+    }
 
     #[inline]
     fn reply(reply: Reply<Self>, fx: &mut impl Effects) {

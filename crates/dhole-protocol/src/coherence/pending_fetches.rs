@@ -1,7 +1,6 @@
 //! Fetches under way. The worker waits for its own: one question to each node that has some of it,
 //! all asked at once. Others wait here until what they ask for is not being written.
 
-use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
@@ -9,7 +8,7 @@ use dhole_model::{NodeId, OidRange};
 
 use crate::coherence::region::Region;
 use crate::transfer::MOST_WANTED;
-use crate::{Fetch, Follow, ProtocolError, Sent, SentList, Wanted, WantedList};
+use crate::{Follow, ProtocolError, Sent, SentList, Wanted, WantedList};
 
 /// What a round asks a node for: first what the worker waits for, then what lies beside it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -233,23 +232,6 @@ pub(crate) struct Fetching<R> {
     /// What should come along with it.
     pub follow: Follow,
     pub spare: SpareLists<R>,
-    /// Requests for what is written; at most one from each other node, which waits for it.
-    pub deferred: VecDeque<Request<R>>,
-}
-
-/// A fetch of another node.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Request<R> {
-    pub from: NodeId,
-    pub fetch: Fetch<R>,
-}
-
-impl<R> Request<R> {
-    /// What its asker waits for.
-    pub fn missed(&self) -> &[Wanted<R>] {
-        let Fetch { wanted, beside, .. } = &self.fetch;
-        &wanted[..wanted.len() - usize::from(*beside)]
-    }
 }
 
 impl<R> Default for Fetching<R> {
@@ -260,7 +242,6 @@ impl<R> Default for Fetching<R> {
             ahead: None,
             follow: Follow::default(),
             spare: SpareLists::default(),
-            deferred: VecDeque::new(),
         }
     }
 }

@@ -20,10 +20,10 @@ impl Protocols {
     /// How many requests wait for the worker.
     #[inline]
     pub fn deferred(&self) -> usize {
-        let fetches = self.fetching.deferred.len() + self.arrays.fetching.deferred.len();
+        let requests = self.deferred.count();
         PROTOCOLS
             .iter()
-            .fold(fetches, |sum, it| sum + it.deferred(self))
+            .fold(requests, |sum, it| sum + it.deferred(self))
     }
 
     /// Whether the end of the interval, an acquire and the worker's next call change nothing here:

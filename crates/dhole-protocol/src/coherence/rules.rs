@@ -30,7 +30,6 @@ use crate::coherence::parts::HasParts;
 use crate::coherence::races::RaceFinder;
 use crate::coherence::remembered::Remembered;
 use crate::command::Commands;
-use crate::error::ProtocolError;
 use crate::sync::interval::Attached;
 
 /// The answers of the protocol that keeps a region consistent.
@@ -166,15 +165,10 @@ pub(crate) trait AtSync {
     /// notices.
     fn after_acquire(&self, _all: &mut Protocols, _out: &mut Commands) {}
 
-    /// How many requests wait for the worker's next call.
+    /// How many messages are delivered again at the worker's next call.
     #[inline]
     fn deferred(&self, _all: &Protocols) -> usize {
         0
-    }
-
-    /// The worker makes that call: answers those that are not delivered again.
-    fn serve(&self, _all: &mut Protocols, _out: &mut Commands) -> Result<(), ProtocolError> {
-        Ok(())
     }
 
     /// Whether the end of the interval and an acquire change nothing here, besides what

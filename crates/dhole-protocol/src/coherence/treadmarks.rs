@@ -16,7 +16,6 @@ mod collect;
 mod page;
 mod serve;
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,7 +30,6 @@ use crate::{Interval, Message, WriteNotices};
 
 use collect::Memory;
 use page::{Kept, Known, Page, Twin, Writer};
-use serve::Request;
 
 /// One node's pages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -48,8 +46,6 @@ pub(crate) struct TreadMarks {
     fault: Option<Fault>,
     /// Whom it is asked of: diffs, or the whole page.
     fetches: PendingFetches<Option<WantedDiffs>>,
-    /// Requests for pages that are being written; at most one from each other node.
-    deferred: VecDeque<Request>,
     /// What all nodes had seen at the last collection.
     floor: VectorTime,
     /// What is kept since then.
@@ -79,7 +75,6 @@ impl TreadMarks {
             writable: Vec::new(),
             fault: None,
             fetches: PendingFetches::default(),
-            deferred: VecDeque::new(),
             floor: VectorTime::zero(nodes),
             memory: Memory::default(),
             collect_from,
@@ -183,14 +178,7 @@ impl TreadMarks {
         }
         self.fetches.ask(|to, round, asked| {
             let wanted: SmallVec<_> = asked.iter().filter_map(|(_, wanted)| *wanted).collect();
-            let message = match wanted.is_empty() {
-                true => Message::PageRequest { round, page },
-                false => Message::DiffRequest {
-                    round,
-                    page,
-                    wanted,
-                },
-            };
+            let message = serve::question(round, page, wanted);
             out.push(Command::Send { to, message });
         });
     }

@@ -10,12 +10,15 @@ use smallvec::SmallVec;
 use super::check::Checked;
 use super::{Message, PayloadOf, check};
 use crate::array_blocks::{Behind, Unit};
-use crate::transfer::{FetchReply, Flush, FlushedAt, Pushed};
+use crate::transfer::{Fetch, FetchReply, Flush, FlushedAt, Pushed};
 
 /// A kind of regions.
 pub trait RegionKind: Copy + Eq + Hash + Debug + Wire {
     /// The message about regions of this kind.
     fn message(it: RegionMessage<Self>) -> Message;
+
+    /// A fetch of regions of this kind.
+    fn fetch_message(it: Fetch<Self>) -> Message;
 
     /// The answer to a fetch of regions of this kind.
     fn reply_message(it: FetchReply<Self>) -> Message;
@@ -50,6 +53,10 @@ impl RegionKind for Oid {
         Message::Region(it)
     }
 
+    fn fetch_message(it: Fetch) -> Message {
+        Message::Fetch(it)
+    }
+
     fn reply_message(it: FetchReply) -> Message {
         Message::FetchReply(it)
     }
@@ -64,6 +71,20 @@ impl RegionKind for Elements {
 
     fn message(it: RegionMessage<Elements>) -> Message {
         Message::Elements(it)
+    }
+
+    fn fetch_message(it: Fetch<Elements>) -> Message {
+        let Fetch {
+            round,
+            wanted,
+            beside,
+            ..
+        } = it;
+        Message::FetchElements {
+            round,
+            wanted,
+            beside,
+        }
     }
 
     fn reply_message(it: FetchReply<Elements>) -> Message {

@@ -7,9 +7,8 @@ use crate::coherence::kind::Kind;
 use crate::coherence::races::{RaceFinder, SiteId};
 use crate::coherence::region::Table;
 use crate::command::{Command, Commands};
-use crate::effects::Effects;
 use crate::error::ProtocolError;
-use crate::{Fetch, Flush, Flushed, Message, RegionCommand};
+use crate::{Flush, Flushed, RegionCommand};
 
 impl Kind for Elements {
     type Table = ArrayTable;
@@ -28,21 +27,6 @@ impl Kind for Elements {
             elements,
             need,
         }
-    }
-
-    fn fetch(to: NodeId, fetch: Fetch<Elements>, fx: &mut impl Effects) {
-        let Fetch {
-            round,
-            wanted,
-            beside,
-            ..
-        } = fetch;
-        let message = Message::FetchElements {
-            round,
-            wanted,
-            beside,
-        };
-        fx.commands().push(Command::Send { to, message });
     }
 
     fn compare(self, _: Option<CallSite>) -> Command {

@@ -4,7 +4,6 @@ use super::AtSync;
 use crate::Interval;
 use crate::coherence::Protocols;
 use crate::command::Commands;
-use crate::error::ProtocolError;
 use crate::sync::interval::Attached;
 
 /// An interval carries the pages that it wrote, and invalidates copies of them.
@@ -34,15 +33,6 @@ impl AtSync for TreadMarksRules {
 
     fn noticed(&self, all: &mut Protocols, interval: &Interval, out: &mut Commands) {
         all.treadmarks.notice(interval, out);
-    }
-
-    #[inline]
-    fn deferred(&self, all: &Protocols) -> usize {
-        all.treadmarks.deferred()
-    }
-
-    fn serve(&self, all: &mut Protocols, out: &mut Commands) -> Result<(), ProtocolError> {
-        all.treadmarks.serve(out)
     }
 
     #[inline]

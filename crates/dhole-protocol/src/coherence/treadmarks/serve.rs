@@ -5,20 +5,23 @@ use smallvec::SmallVec;
 
 use super::TreadMarks;
 use super::page::{Kept, Page};
-use crate::coherence::deferred::defer;
+use crate::Message;
+use crate::coherence::deferred::DeferredRequests;
 use crate::coherence::pending_fetches::Asked;
 use crate::command::{Command, Commands, WorkerIs};
 use crate::error::ProtocolError;
 use crate::page_command::{Applied, DiffId, PageCommand, SentDiff, WantedDiffs};
 
-/// A question of another node.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Request {
-    from: NodeId,
-    round: u32,
-    page: PageId,
-    /// The diffs asked for; none where the page itself is.
-    wanted: SmallVec<[WantedDiffs; 1]>,
+/// Asks for a page, or for diffs of it where there are any.
+pub(super) fn question(round: u32, page: PageId, wanted: SmallVec<[WantedDiffs; 1]>) -> Message {
+    match wanted.is_empty() {
+        true => Message::PageRequest { round, page },
+        false => Message::DiffRequest {
+            round,
+            page,
+            wanted,
+        },
+    }
 }
 
 impl TreadMarks {
@@ -27,52 +30,30 @@ impl TreadMarks {
         &mut self,
         (from, round, page): (NodeId, u32, PageId),
         wanted: SmallVec<[WantedDiffs; 1]>,
-        worker: WorkerIs,
+        (worker, deferred): (WorkerIs, &mut DeferredRequests),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let request = Request {
-            from,
-            round,
-            page,
-            wanted,
-        };
-        if worker == WorkerIs::Computing && self.must_wait(&request) {
-            let what = "a second question for pages while its first one is open";
-            return defer(&mut self.deferred, request, |it| it.from, what, out);
+        if worker == WorkerIs::Computing && self.must_wait(page, &wanted) {
+            return deferred.keep(from, question(round, page, wanted), out);
         }
-        self.reply(request, out)
-    }
-
-    /// Answers the requests that waited for the worker.
-    pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        while let Some(request) = self.deferred.pop_front() {
-            self.reply(request, out)?;
-        }
-        Ok(())
-    }
-
-    /// How many requests wait for the worker.
-    #[inline]
-    pub fn deferred(&self) -> usize {
-        self.deferred.len()
+        self.reply((from, round, page), wanted, out)
     }
 
     /// Whether an answer takes a diff of a page that the worker may be writing.
-    fn must_wait(&self, request: &Request) -> bool {
-        let state = self.pages.get(&request.page);
+    fn must_wait(&self, page: PageId, wanted: &[WantedDiffs]) -> bool {
+        let state = self.pages.get(&page);
         state.is_some_and(|state| {
             let writable = state.twin.is_some_and(|twin| twin.writable);
-            writable && state.needs_diff(&request.wanted, self.me)
+            writable && state.needs_diff(wanted, self.me)
         })
     }
 
-    fn reply(&mut self, request: Request, out: &mut Commands) -> Result<(), ProtocolError> {
-        let Request {
-            from: to,
-            round,
-            page,
-            wanted,
-        } = request;
+    fn reply(
+        &mut self,
+        (to, round, page): (NodeId, u32, PageId),
+        wanted: SmallVec<[WantedDiffs; 1]>,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
         let kept_elsewhere = |state: &Page| {
             let keeper = state.keeper.filter(|keeper| *keeper != self.me);
             !state.here && keeper.is_some()
