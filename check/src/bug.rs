@@ -213,6 +213,8 @@ pub enum Bug {
     ForgetBlocked,
     /// A section that wrote at the home does not wake one that waits at its caller.
     SleepOverSection,
+    /// A section that goes on with another one, which waits, runs again from its beginning.
+    BeginAgain,
     /// The reply to a section drops no cached copies.
     KeepOverSection,
     /// The caller's flush follows its section.

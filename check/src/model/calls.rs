@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
     Bytes, Call, CallId, CallRef, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered,
-    Outcome, Refusal, Saved, Strategy, Tried,
+    Outcome, Ran as SectionRan, Refusal, Saved, Strategy, Tried,
 };
 use dhole_protocol::{
     Event, Message, Operation, ProtocolError, RwLockId, WaitingFor, WriteNotices,
@@ -276,7 +276,7 @@ impl Host for Hosting<'_> {
         call: CallRef<'_>,
         time: Option<&VectorTime>,
         _: &mut Vec<u8>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<SectionRan, Refusal> {
         self.at_home.section(call, time)
     }
 

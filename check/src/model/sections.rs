@@ -2,7 +2,7 @@
 //! its own copies.
 
 use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
-use dhole_protocol::objects::{Bytes, Call, CallRef, ObjectsEvent, Refusal};
+use dhole_protocol::objects::{Bytes, Call, CallRef, ObjectsEvent, Ran, Refusal};
 use dhole_protocol::{Command, WaitingFor};
 use dhole_protocol::{
     Commands, Event, MayRun, Message, Operation, Protocol, RegionMessage, RwLockId,
@@ -22,26 +22,40 @@ pub struct Section {
     pub writes: bool,
     /// Whether it waits until the object was written.
     pub waits: bool,
+    /// The object for which another section waits until it was written, with which it goes on.
+    pub then: Option<u8>,
 }
 
 impl Section {
+    /// A section that waits until an object was written.
+    fn waiting_for(object: u8) -> Section {
+        Section {
+            object,
+            writes: false,
+            waits: true,
+            then: None,
+        }
+    }
+
     fn bytes(self, lock: u8) -> Bytes {
         Bytes::from([
             lock,
             self.object,
             u8::from(self.writes),
             u8::from(self.waits),
+            self.then.map_or(0, |object| object + 1),
         ])
     }
 
     fn of(bytes: &[u8]) -> Option<(u8, Section)> {
-        let [lock, object, writes, waits] = *bytes else {
+        let [lock, object, writes, waits, then] = *bytes else {
             return None;
         };
         let section = Section {
             object,
             writes: writes == 1,
             waits: waits == 1,
+            then: then.checked_sub(1),
         };
         Some((lock, section))
     }
@@ -66,30 +80,30 @@ impl AtHome<'_> {
         &mut self,
         call: CallRef<'_>,
         time: Option<&VectorTime>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Ran, Refusal> {
         let id = RwLockId(call.object.0);
         let Some((lock, section)) = Section::of(call.arguments) else {
             return Err(Refusal::Malformed("no section".into()));
         };
         match self.protocol.may_run_section(id, time) {
-            MayRun::Later if self.bug != Some(Bug::RunWhileHeld) => return Ok(false),
+            MayRun::Later if self.bug != Some(Bug::RunWhileHeld) => return Ok(Ran::Not),
             MayRun::Elsewhere => return Err(Refusal::Elsewhere),
             MayRun::Now | MayRun::Later => {}
         }
         let in_use = self.presence != Presence::Exclusive;
         if in_use && self.bug != Some(Bug::RunBesideReader) {
             self.protocol.defer_section();
-            return Ok(false);
+            return Ok(Ran::Not);
         }
         let at = usize::from(section.object);
         let value = self.heap.stored(at);
         if section.waits && value == WriteId::INITIAL {
-            return Ok(false);
+            return Ok(Ran::Not);
         }
         let caller = usize::from(call.id.node.0);
         let objects = [self.program.oid(section.object)];
         if section.writes && !self.may_change(&objects, call.id.node) {
-            return Ok(false);
+            return Ok(Ran::Not);
         }
         let mut ran = || {
             self.history.enters_section(caller, lock)?;
@@ -110,7 +124,14 @@ impl AtHome<'_> {
         let wakes = section.writes && self.bug != Some(Bug::SleepOverSection);
         let by = (call.id.node, time);
         self.protocol.section_ran(id, by, wakes, &mut self.commands);
-        Ok(true)
+        Ok(match section.then {
+            None => Ran::Whole,
+            Some(_) if self.bug == Some(Bug::BeginAgain) => Ran::Not,
+            Some(object) => Ran::Then {
+                kind: 0,
+                arguments: Section::waiting_for(object).bytes(lock),
+            },
+        })
     }
 
     /// Whether the nodes that keep copies know.

@@ -179,6 +179,7 @@ macro_rules! suite {
                 a_section_waits_until_its_condition_is_true
                 a_section_that_meets_an_object_of_another_home_runs_at_its_caller
                 what_was_written_before_a_section_is_read_after_the_next
+                a_section_goes_on_with_one_that_waits
                 sections_write_rows_and_what_is_owned
                 who_keeps_a_copy_sees_what_sections_write
                 a_section_that_fails_has_changed_nothing

@@ -141,6 +141,61 @@ pub fn what_was_written_before_a_section_is_read_after_the_next(on: &dyn Platfor
     });
 }
 
+/// Where nodes meet.
+#[derive(Share, Clone, Copy)]
+struct Meeting {
+    arrived: u64,
+    met: u64,
+    all: u64,
+}
+
+/// A node arrives. It waits for the others unless it is the last.
+fn arrive(s: &mut Section<'_>, (at, other): (Ref<Meeting>, Ref<i64>)) -> Result<u64> {
+    let meeting = s.get_mut(at)?;
+    let met = meeting.met;
+    meeting.arrived += 1;
+    if meeting.arrived == meeting.all {
+        (meeting.arrived, meeting.met) = (0, met + 1);
+        return Ok(met);
+    }
+    s.then(section!(leave), (at, other, met))
+}
+
+fn leave(s: &mut Section<'_>, (at, other, before): (Ref<Meeting>, Ref<i64>, u64)) -> Result<u64> {
+    s.read(other)?;
+    let met = s.get(at)?.met;
+    s.wait_until(met > before)?;
+    Ok(before)
+}
+
+/// Nodes meet in a section that goes on with one that waits: at the home; at the home for the first
+/// part and at its caller for the rest; at its caller.
+pub fn a_section_goes_on_with_one_that_waits(on: &dyn Platform) {
+    for home_of_other in [0, 1] {
+        succeed(on, 3, |w| {
+            let all = w.nodes() as u64;
+            let meeting = Meeting {
+                arrived: 0,
+                met: 0,
+                all,
+            };
+            let at = w.once(|w| Ok(at_home(on, w, meeting)))?;
+            let own = at_home(on, w, 0_i64);
+            let counts: Vec<Ref<i64>> = w.all_gather(own)?;
+            for round in 0..8 {
+                *own.get_mut(w) += 1;
+                let other = counts[home_of_other];
+                let met = at.lock().run(w, (at, other), section!(arrive))?;
+                assert_eq!(met, 2 * round);
+                let seen: Vec<i64> = counts.iter().map(|it| it.read(w)).collect();
+                assert_eq!(seen, vec![round as i64 + 1; all as usize]);
+                at.lock().run(w, (at, other), section!(arrive))?;
+            }
+            Ok(())
+        });
+    }
+}
+
 /// A shelf of a node: a row, and a note that belongs to it.
 #[derive(Share)]
 struct Shelf {

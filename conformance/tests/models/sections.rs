@@ -42,6 +42,13 @@ fn sections_that_wait_go_on_when_something_is_written() {
 }
 
 #[test]
+fn sections_go_on_with_sections_that_wait() {
+    for nodes in [2, 3] {
+        sound(sections_that_go_on(nodes).under(Home), &[]);
+    }
+}
+
+#[test]
 fn sections_that_wait_for_ever_are_told() {
     for nodes in [2, 3] {
         sound(
@@ -64,6 +71,8 @@ fn bugs_of_sections_are_caught() {
     caught(Bug::ForgetBlocked, waits, Fault::Stuck);
     let waits = sections_that_wait(2).under(Home);
     caught(Bug::SleepOverSection, waits, Fault::Stuck);
+    let goes_on = sections_that_go_on(2).under(Home);
+    caught(Bug::BeginAgain, goes_on, Fault::Stuck);
     let flushed = || sections_pass_on_what_was_flushed().under(Home);
     caught(Bug::KeepOverSection, flushed(), Fault::StaleRead);
     caught(Bug::SectionBeforeFlush, flushed(), Fault::StaleRead);

@@ -3,12 +3,12 @@
 use dhole_heap::{Share, pack};
 use dhole_model::{CallSite, ObjectId, WaitCause};
 use dhole_protocol::RwLockId;
-use dhole_protocol::objects::{self, Refusal};
+use dhole_protocol::objects::{self, Bytes, Refusal};
 
 use crate::error::Result;
 use crate::object::copies;
 use crate::object::invoke::{Over, Wanted};
-use crate::object::section::{Section, SectionOp, Stopped};
+use crate::object::section::{Rest, Section, SectionOp, Stopped};
 use crate::object_lock::ObjectLock;
 use crate::sync_object::Waits;
 use crate::worker::Worker;
@@ -82,11 +82,16 @@ impl Worker<'_> {
         };
         if let Some(place) = section.place.filter(|_| self.goes_home(site)) {
             match self.section_at_home(wanted, place, &arguments)? {
-                Some(result) => return Ok(result),
-                None => self.bounced(site),
+                AtHome::Ran(result) => return Ok(result),
+                AtHome::Bounced => self.bounced(site),
+                AtHome::Rest(kind, arguments) => {
+                    self.bounced(site);
+                    let mut rest = |s: &mut Section<'_>| s.run_sent(kind, &arguments);
+                    return self.section_here(lock, wanted, &mut rest);
+                }
             }
         }
-        self.section_here(lock, wanted, arguments, section)
+        self.section_here(lock, wanted, &mut |s| s.run(section.function, arguments))
     }
 
     fn check_section(&self, lock: RwLockId, site: CallSite) -> Result<()> {
@@ -114,13 +119,13 @@ impl Worker<'_> {
         state.counting.all.sections_elsewhere += 1;
     }
 
-    /// Has the home run a section. `None` if this node has to run it.
+    /// Has the home run a section.
     fn section_at_home<A: Share + Copy, R: Share + Copy>(
         &mut self,
         wanted: Wanted,
         place: u32,
         arguments: &A,
-    ) -> Result<Option<R>> {
+    ) -> Result<AtHome<R>> {
         let called = self.in_turn(wanted, |link, call| {
             link.settle_started(call)?;
             let here = &mut call.split().1.here;
@@ -142,34 +147,50 @@ impl Worker<'_> {
                 Over::Answered => heap.unpack(&state.here.result),
                 Over::Finished(outcome) => match *outcome {
                     Ok(bytes) => heap.unpack(&bytes),
-                    Err(Refusal::Elsewhere) => return Ok(Ok(None)),
+                    Err(Refusal::Elsewhere) => return Ok(Ok(AtHome::Bounced)),
+                    Err(Refusal::Rest { kind, arguments }) => {
+                        return Ok(Ok(AtHome::Rest(kind, arguments)));
+                    }
                     Err(refusal) => return Ok(Err(Box::new(refusal))),
                 },
             };
             let malformed = |cause| Refusal::Malformed(format!("the result: {cause}").into());
             Ok(unpacked
-                .map(Some)
+                .map(AtHome::Ran)
                 .map_err(|cause| Box::new(malformed(cause))))
         });
         Ok(called?)
     }
 
     /// Runs a section by this worker, under the lock.
-    fn section_here<A: Share + Copy, R: Share + Copy>(
+    fn section_here<R: Share + Copy>(
         &mut self,
         lock: Waits,
         wanted: Wanted,
-        arguments: A,
-        section: SectionOp<A, R>,
+        section: &mut RunsHere<'_, R>,
     ) -> Result<R> {
         let site = wanted.site;
         let mut held = lock.write(self, site)?;
+        let mut rest: Option<Box<RunsHere<'_, R>>> = None;
+        // A section that went on with this one has written, and no other node has heard of it.
+        let mut has_news = false;
         loop {
             let node = self.node();
             let mut here = Section::at_caller(self, node);
-            let ran = here.run(section.function, arguments);
+            let ran = match &mut rest {
+                Some(rest) => rest(&mut here),
+                None => section(&mut here),
+            };
             let ran = match ran {
                 Ok(result) => Ok(here.write_to_objects().map(|()| result)),
+                Err(Stopped::Then(then)) => match here.write_to_objects() {
+                    Ok(()) => {
+                        rest = Some(goes_on(then));
+                        has_news = true;
+                        continue;
+                    }
+                    Err(error) => Ok(Err(error)),
+                },
                 Err(stopped) => Err(stopped),
             };
             let refusal = match ran {
@@ -178,6 +199,12 @@ impl Worker<'_> {
                     let result = result?;
                     released?;
                     return Ok(result);
+                }
+                Err(Stopped::Waits) if std::mem::take(&mut has_news) => {
+                    // A release wakes those that wait for what was written; a wait does not.
+                    held.release(self)?;
+                    held = lock.write(self, site)?;
+                    continue;
                 }
                 Err(Stopped::Waits) => {
                     held = lock.wait_until_written(self, held, site)?;
@@ -195,10 +222,32 @@ impl Worker<'_> {
                 }
                 Err(Stopped::Panicked(words)) => Refusal::Panicked(words),
                 Err(Stopped::Malformed(words)) => Refusal::Malformed(words),
-                Err(Stopped::Elsewhere) => Refusal::Elsewhere,
+                Err(Stopped::Elsewhere | Stopped::Then(_)) => Refusal::Elsewhere,
             };
             held.release(self)?;
             return Err(self.refused(wanted, refusal).into());
         }
     }
+}
+
+/// Runs the section with which one goes on, whose result is that of the call.
+fn goes_on<R: Share + Copy>(mut rest: Rest) -> Box<RunsHere<'static, R>> {
+    Box::new(move |s| {
+        let result = (rest.run)(s)?.downcast::<R>();
+        let other = "it goes on with a section of another result";
+        let result = result.map_err(|_| Stopped::Malformed(other.into()))?;
+        Ok(*result)
+    })
+}
+
+/// Runs a section at its caller.
+type RunsHere<'a, R> = dyn FnMut(&mut Section<'_>) -> std::result::Result<R, Stopped> + 'a;
+
+/// What a home answers to a section.
+enum AtHome<R> {
+    Ran(R),
+    /// This node has to run it.
+    Bounced,
+    /// This node has to run the rest of it: that section, of these arguments.
+    Rest(u64, Bytes),
 }

@@ -338,6 +338,7 @@ fn refusal(refusal: &Refusal) -> u64 {
             let each = |link: &ChainLink| OBJECT + words(&link.operation) + FLAG + SITE;
             COUNT + chain.iter().map(each).sum::<u64>()
         }
+        Refusal::Rest { arguments, .. } => NUMBER + bytes(arguments),
         Refusal::Poisoned {
             operation,
             words: said,

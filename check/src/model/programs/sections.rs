@@ -16,6 +16,7 @@ fn section(writes: bool, waits: bool) -> Op {
             object,
             writes,
             waits,
+            then: None,
         },
     )
 }
@@ -101,6 +102,24 @@ pub fn section_that_waits_for_a_holder(nodes: usize) -> Program {
     let mut all = vec![vec![section(false, true)]; nodes];
     all[nodes - 1] = excluded(&[Write(0)]);
     Program::new("a section that waits for a holder", all).objects(&[0])
+}
+
+/// Each node writes its object in a section, which goes on with one that waits for the object of
+/// the next node. The last node writes its object under the lock.
+pub fn sections_that_go_on(nodes: usize) -> Program {
+    let mut all: Vec<Vec<Op>> = (0..nodes as u8)
+        .map(|object| {
+            let does = Does {
+                object,
+                writes: true,
+                waits: false,
+                then: Some((object + 1) % nodes as u8),
+            };
+            vec![Section(lock(), does)]
+        })
+        .collect();
+    all[nodes - 1] = excluded(&[Write(nodes as u8 - 1)]);
+    Program::new("sections that go on", all).objects(&vec![0; nodes])
 }
 
 /// No node writes what sections wait for, at the home and at their callers.

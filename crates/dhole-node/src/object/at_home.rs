@@ -2,32 +2,32 @@
 
 use dhole_heap::Presence;
 use dhole_model::{NodeId, ObjectId, Oid, VectorTime};
-use dhole_protocol::objects::{CallRef, Refusal};
+use dhole_protocol::objects::{Bytes, CallRef, Ran, Refusal};
 use dhole_protocol::{Event, MayRun, ProtocolError, RwLockId};
 
 use super::copies::Hosting;
-use super::section::{Runs, Section, Stopped};
+use super::section::{Rest, Runs, Section, Stopped};
 use crate::node::State;
 use crate::step::{Step, must};
 
 impl Hosting<'_, '_> {
-    /// Tries a section on the objects here. If it is not executed, nothing has changed.
+    /// Tries a section on the objects here.
     pub(super) fn section(
         &mut self,
         call: CallRef<'_>,
         time: Option<&VectorTime>,
         result: &mut Vec<u8>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Ran, Refusal> {
         let lock = RwLockId(call.object.0);
         match self.protocol.may_run_section(lock, time) {
             MayRun::Now => {}
-            MayRun::Later => return Ok(false),
+            MayRun::Later => return Ok(Ran::Not),
             MayRun::Elsewhere => return Err(Refusal::Elsewhere),
         }
         if self.heap.presence() != Presence::Exclusive {
             self.sections.in_use += 1;
             self.protocol.defer_section();
-            return Ok(false);
+            return Ok(Ran::Not);
         }
         let Some((_, home)) = call.object.lock() else {
             return Err(Refusal::Unknown);
@@ -40,23 +40,29 @@ impl Hosting<'_, '_> {
             self.copies.executed_ns += now().saturating_sub(began);
         }
         self.sections.units += section.units();
-        if let Err(stopped) = ran {
-            result.truncate(began);
-            return match stopped {
-                Stopped::Waits => Ok(false),
-                Stopped::Elsewhere => Err(Refusal::Elsewhere),
-                Stopped::Failed(error) => Err(Refusal::Failed(error.to_string().into())),
-                Stopped::Panicked(words) => Err(Refusal::Panicked(words)),
-                Stopped::Malformed(words) => Err(Refusal::Malformed(words)),
-            };
-        }
+        let ran = match ran {
+            Ok(()) => Ran::Whole,
+            Err(stopped) => {
+                result.truncate(began);
+                match stopped {
+                    Stopped::Waits => return Ok(Ran::Not),
+                    Stopped::Then(rest) => then(rest)?,
+                    Stopped::Elsewhere => return Err(Refusal::Elsewhere),
+                    Stopped::Failed(error) => {
+                        return Err(Refusal::Failed(error.to_string().into()));
+                    }
+                    Stopped::Panicked(words) => return Err(Refusal::Panicked(words)),
+                    Stopped::Malformed(words) => return Err(Refusal::Malformed(words)),
+                }
+            }
+        };
         let changes = section.changes();
         let objects: Vec<Oid> = changes.iter().map(|(oid, _)| *oid).collect();
         let commands = &mut self.sections.commands;
         if !self.protocol.before_section(&objects, commands) {
             // The nodes that keep copies are told first.
             result.truncate(began);
-            return Ok(false);
+            return Ok(Ran::Not);
         }
         for (oid, packed) in &changes {
             self.change(home, *oid, packed);
@@ -65,8 +71,8 @@ impl Hosting<'_, '_> {
         let commands = &mut self.sections.commands;
         self.protocol
             .section_ran(lock, by, !changes.is_empty(), commands);
-        self.sections.ran += 1;
-        Ok(true)
+        self.sections.ran += u64::from(ran == Ran::Whole);
+        Ok(ran)
     }
 
     /// Changes an object that is at home here.
@@ -84,6 +90,15 @@ impl Hosting<'_, '_> {
             self.heap.publish(oid, version);
         }
     }
+}
+
+/// The section that goes on, as its call names it.
+fn then(rest: Rest) -> Result<Ran, Refusal> {
+    let place = rest.place.ok_or(Refusal::Elsewhere)?;
+    Ok(Ran::Then {
+        kind: place.into(),
+        arguments: Bytes::from(&rest.arguments[..]),
+    })
 }
 
 impl State {

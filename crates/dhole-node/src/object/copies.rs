@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dhole_heap::HeapMut;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
-    Admitted, Bytes, Call, CallRef, Host, Outcome, Refusal, Saved, Tried,
+    Admitted, Bytes, Call, CallRef, Host, Outcome, Ran, Refusal, Saved, Tried,
 };
 use dhole_protocol::{Protocol, RwLockId, WriteNotices};
 use dhole_registry::fnv1a;
@@ -305,7 +305,7 @@ impl Host for Hosting<'_, '_> {
         call: CallRef<'_>,
         time: Option<&VectorTime>,
         result: &mut Vec<u8>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Ran, Refusal> {
         self.section(call, time, result)
     }
 

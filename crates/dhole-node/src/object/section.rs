@@ -113,6 +113,29 @@ pub(crate) enum Stopped {
     Panicked(Arc<str>),
     /// What was sent is not what it takes.
     Malformed(Arc<str>),
+    /// It goes on with another section.
+    Then(Rest),
+}
+
+/// The section with which one goes on.
+pub(crate) struct Rest {
+    /// Its place in the table.
+    pub place: Option<u32>,
+    /// Its arguments, packed.
+    pub arguments: Vec<u8>,
+    /// Runs it in this process.
+    pub run: Box<RunsHere>,
+}
+
+/// Runs a section of known arguments.
+type RunsHere = dyn FnMut(&mut Section<'_>) -> std::result::Result<Box<dyn Any>, Stopped>;
+
+impl fmt::Debug for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rest")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'s> Section<'s> {
@@ -204,6 +227,52 @@ impl<'s> Section<'s> {
         }
     }
 
+    /// Ends this section, whose writes stay, and goes on with another one, under the same lock and
+    /// as the same call. The other section may wait: then other sections and nodes are under the
+    /// lock meanwhile. Its result is the result of the call.
+    ///
+    /// A barrier is two sections: the first counts the arrival, and the second waits until all have
+    /// arrived. So an arrival takes one round trip.
+    ///
+    /// ```
+    /// # use dhole_heap::Ref;
+    /// # use dhole_model::Coherence;
+    /// # use dhole_node::{Lockable, Result, Section, Worker, section};
+    /// fn arrive(s: &mut Section<'_>, (arrived, all): (Ref<u64>, u64)) -> Result<()> {
+    ///     *s.get_mut(arrived)? += 1;
+    ///     s.then(section!(leave), (arrived, all))
+    /// }
+    /// fn leave(s: &mut Section<'_>, (arrived, all): (Ref<u64>, u64)) -> Result<()> {
+    ///     let arrived = s.read(arrived)?;
+    ///     s.wait_until(arrived == all)
+    /// }
+    /// # fn example(w: &mut Worker<'_>) -> Result<()> {
+    /// let arrived = w.once(|w| Ok(w.under(Coherence::Home).alloc(0_u64)))?;
+    /// let all = w.nodes() as u64;
+    /// arrived.lock().run(w, (arrived, all), section!(arrive))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Always: return the error, as the last act of the section.
+    pub fn then<A: Share + Copy, R: Share + Copy>(
+        &mut self,
+        section: SectionOp<A, R>,
+        arguments: A,
+    ) -> Result<R> {
+        let mut packed = Vec::new();
+        pack(&arguments, &mut packed);
+        let rest = Rest {
+            place: section.place,
+            arguments: packed,
+            run: Box::new(move |s| {
+                let ran = s.run(section.function, arguments)?;
+                Ok(Box::new(ran))
+            }),
+        };
+        Err(self.stops(Stopped::Then(rest)))
+    }
+
     /// Says that the section computes `units` of work, as [`Worker::work`](crate::Worker::work)
     /// does. In a simulation they cost time where the section runs: at its home, or at its caller.
     pub fn work(&mut self, units: u64) {
@@ -293,13 +362,31 @@ impl<'s> Section<'s> {
         }
     }
 
-    /// The arguments that were sent.
-    fn unpack<A: Share + Copy>(&self, bytes: &[u8]) -> std::result::Result<A, Stopped> {
-        let Source::Home { heap, .. } = &self.source else {
-            return Err(Stopped::Malformed("arguments that nobody sent".into()));
+    /// The arguments that were sent, or the result.
+    fn unpack<A: Share + Copy>(&mut self, bytes: &[u8]) -> std::result::Result<A, Stopped> {
+        let unpacked = match &mut self.source {
+            Source::Home { heap, .. } => heap.unpack(bytes),
+            Source::Caller(worker) => {
+                let mut unpacked = None;
+                worker.lend(&mut |w| {
+                    let mut node = w.link.node.monitor.lock();
+                    unpacked = Some(node.split().0.unpack(bytes));
+                });
+                unpacked.expect("the worker is lent once")
+            }
         };
-        let unpacked = heap.unpack(bytes);
-        unpacked.map_err(|cause| Stopped::Malformed(format!("the arguments: {cause}").into()))
+        unpacked.map_err(|cause| Stopped::Malformed(format!("what was sent: {cause}").into()))
+    }
+
+    /// Runs the section of this place in the table, whose arguments were sent.
+    pub(crate) fn run_sent<R: Share + Copy>(
+        &mut self,
+        what: u64,
+        arguments: &[u8],
+    ) -> std::result::Result<R, Stopped> {
+        let mut result = Vec::new();
+        Runs::run(what, self, arguments, &mut result)?;
+        self.unpack(&result)
     }
 
     /// The objects that the section has changed, with their bytes.

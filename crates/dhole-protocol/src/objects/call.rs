@@ -249,6 +249,15 @@ pub enum Refusal {
         /// The calls in progress from the one that holds the object, and this call.
         chain: Arc<[ChainLink]>,
     },
+    /// The caller of a section has to go on with it, under the lock: the home has run a part, whose
+    /// writes stay, and cannot run the rest.
+    #[error("its home cannot run the rest of it")]
+    Rest {
+        /// What tells the section that is left from others.
+        kind: u64,
+        /// Its arguments.
+        arguments: Bytes,
+    },
 }
 
 dhole_model::debug_in_words!(Refusal);

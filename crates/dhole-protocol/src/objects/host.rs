@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
+use super::bytes::Bytes;
 use super::call::{Call, CallRef, Outcome, Refusal, Saved};
 use crate::WriteNotices;
 
@@ -14,6 +15,23 @@ pub enum Tried {
     Done(Outcome),
     /// Its guard is false; nothing has changed.
     Blocked,
+}
+
+/// How far a section has come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ran {
+    /// Not at all: it waits, and nothing has changed.
+    Not,
+    /// To its end.
+    Whole,
+    /// It goes on, under the same lock and as the same call, with another section: with `kind` and
+    /// `arguments` in place of the call's. What it has written stays.
+    Then {
+        /// As in [`Call::kind`].
+        kind: u64,
+        /// As in [`Call::arguments`].
+        arguments: Bytes,
+    },
 }
 
 /// How a call of an object with a monitor is executed, once it holds the monitor.
@@ -58,8 +76,8 @@ pub trait Host {
         }
     }
 
-    /// As [`apply_to`](Host::apply_to), of a section: a call of the lock of an object at home here.
-    /// Its caller had seen `time`. If it was not executed, nothing has changed.
+    /// Runs a section, a call of the lock of an object at home here, and appends its result to
+    /// `result` if it comes to its end. Its caller had seen `time`.
     ///
     /// # Errors
     /// [`Refusal`] when it never can be executed here; nothing has changed.
@@ -68,7 +86,7 @@ pub trait Host {
         call: CallRef<'_>,
         time: Option<&VectorTime>,
         result: &mut Vec<u8>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Ran, Refusal> {
         let _ = (call, time, result);
         Err(Refusal::Unknown)
     }

@@ -62,7 +62,7 @@ use clerk::Clerks;
 pub use effects::ObjectsEffects;
 use entry::Entry;
 pub use entry::Place;
-pub use host::{Admitted, Host, Tried};
+pub use host::{Admitted, Host, Ran, Tried};
 pub use message::{ClerkId, ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
 pub use packed::{PackedCalls, PackedResults};

@@ -1,15 +1,18 @@
 //! Sections: calls of the lock of an object, which the lock's home executes on objects of the
 //! shared space (Jackal, section 6).
 //!
+//! A section may go on with another one, as the same call: what it has written stays, and the other
+//! one may wait.
+//!
 //! A section waits if its guard is false, a node holds the lock, the home's worker may use what the
 //! section touches, or a node has yet to know that its copy is outdated. It has changed nothing
 //! then, and why it waits makes no difference here: [`Objects::retry_sections`] tries those that
 //! wait for a lock again, in the order of coming.
 
-use dhole_model::{NodeId, ObjectId};
+use dhole_model::{NodeId, ObjectId, VectorTime};
 
-use super::call::{CallRef, Refusal, Waiting};
-use super::host::Host;
+use super::call::{Call, CallRef, Refusal, Waiting};
+use super::host::{Host, Ran};
 use super::{Objects, ObjectsEffects};
 
 impl Objects {
@@ -43,17 +46,20 @@ impl Objects {
             return self.finish(call.id, Err(Refusal::Unknown), fx);
         }
         let mut result = std::mem::take(&mut self.result);
-        result.clear();
         let time = match call.id.node == self.me {
             true => host.time(),
             false => self.told_by.get(&call.id.node).cloned(),
         };
-        match host.apply_section(call, time.as_ref(), &mut result) {
-            Ok(false) => self.wait(call, fx),
-            executed => {
-                self.section_is_over(call, executed.map(|_| &result[..]), fx);
-                self.try_again(object, host, fx);
-            }
+        let ran = run(call, time.as_ref(), host, &mut result);
+        if let Some(rest) = &ran.rest {
+            self.wait(rest.by_ref(), fx);
+        } else if ran.is_left {
+            self.wait(call, fx);
+        } else {
+            self.section_is_over(call, ran.outcome.map(|()| &result[..]), fx);
+        }
+        if !ran.is_left || ran.rest.is_some() {
+            self.try_again(object, host, fx);
         }
         self.keep_room(result);
         self.forget_idle_lock(object, host);
@@ -73,9 +79,8 @@ impl Objects {
     /// Tries the sections that wait, from the first on, until none can go on.
     fn try_again(&mut self, lock: ObjectId, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
         let mut next = 0;
+        let mut result = std::mem::take(&mut self.result);
         loop {
-            let mut result = std::mem::take(&mut self.result);
-            result.clear();
             let entry = self.table.get_mut(&lock);
             let Some(waiting) = entry.and_then(|entry| entry.blocked.get(next)) else {
                 return self.keep_room(result);
@@ -83,19 +88,23 @@ impl Objects {
             let Waiting { call, time } = waiting;
             let own = (call.id.node == self.me).then(|| host.time()).flatten();
             let time = own.as_ref().or(time.as_ref());
-            match host.apply_section(call.by_ref(), time, &mut result) {
-                Ok(false) => next += 1,
-                executed => {
-                    let entry = self.table.get_mut(&lock);
-                    let taken = entry.and_then(|entry| entry.blocked.remove(next));
-                    if let Some(Waiting { call, .. }) = taken {
-                        let executed = executed.map(|_| &result[..]);
-                        self.section_is_over(call.by_ref(), executed, fx);
-                    }
-                    next = 0;
-                }
+            let ran = run(call.by_ref(), time, host, &mut result);
+            if ran.is_left && ran.rest.is_none() {
+                next += 1;
+                continue;
             }
-            self.keep_room(result);
+            let entry = self.table.get_mut(&lock);
+            match (ran.rest, entry) {
+                (Some(rest), Some(entry)) => entry.blocked[next].call = rest,
+                (None, Some(entry)) => {
+                    if let Some(Waiting { call, .. }) = entry.blocked.remove(next) {
+                        let outcome = ran.outcome.map(|()| &result[..]);
+                        self.section_is_over(call.by_ref(), outcome, fx);
+                    }
+                }
+                (_, None) => {}
+            }
+            next = 0;
         }
     }
 
@@ -118,5 +127,62 @@ impl Objects {
             self.table.remove(&lock);
         }
         host.sections_wait(lock, waits);
+    }
+}
+
+/// The operation of a call that has run a part of its section.
+const REST: u16 = 1;
+
+/// How far a call of a section has come.
+struct HowFar {
+    /// Whether it waits.
+    is_left: bool,
+    /// The call in place of it, if a part has run.
+    rest: Option<Call>,
+    /// What it has come to, if it does not wait.
+    outcome: Result<(), Refusal>,
+}
+
+/// Runs a section, and those with which it goes on. The bytes of the result are put into `result`.
+fn run(
+    call: CallRef<'_>,
+    time: Option<&VectorTime>,
+    host: &mut dyn Host,
+    result: &mut Vec<u8>,
+) -> HowFar {
+    let mut rest: Option<Call> = None;
+    loop {
+        result.clear();
+        let now = rest.as_ref().map_or(call, Call::by_ref);
+        let is_rest = now.operation == REST;
+        let outcome = match host.apply_section(now, time, result) {
+            Ok(Ran::Then { kind, arguments }) => {
+                rest = Some(Call {
+                    kind,
+                    operation: REST,
+                    arguments,
+                    ..Call::from(call)
+                });
+                continue;
+            }
+            Ok(Ran::Not) => {
+                return HowFar {
+                    is_left: true,
+                    rest,
+                    outcome: Ok(()),
+                };
+            }
+            Ok(Ran::Whole) => Ok(()),
+            Err(Refusal::Elsewhere) if is_rest => Err(Refusal::Rest {
+                kind: now.kind,
+                arguments: now.arguments.into(),
+            }),
+            Err(refusal) => Err(refusal),
+        };
+        return HowFar {
+            is_left: false,
+            rest: None,
+            outcome,
+        };
     }
 }

@@ -89,6 +89,10 @@ fn refusals() -> Vec<Refusal> {
             }]
             .into(),
         },
+        Refusal::Rest {
+            kind: 3,
+            arguments: [4, 5][..].into(),
+        },
     ]
 }
 
