@@ -28,6 +28,7 @@ mod platform;
 pub mod ports;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod raw_memory;
+pub mod sections;
 pub mod suite;
 pub mod survivors;
 

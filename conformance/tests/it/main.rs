@@ -11,6 +11,7 @@ mod names;
 mod objects;
 mod oracle;
 mod random_programs;
+mod sections;
 mod suite;
 mod survivors;
 mod tampered;
