@@ -7,6 +7,7 @@
 
 mod ports;
 mod programs;
+mod sections;
 mod strike;
 mod survivors;
 mod watchdog;
