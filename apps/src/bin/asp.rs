@@ -13,6 +13,9 @@ fn main() -> ExitCode {
         PROGRAM.losses,
         &options.common,
         |_| options.problem(),
-        |cluster, problem| PROGRAM.solve(&options.common, cluster, problem),
+        |cluster, problem| {
+            let program = options.way().program();
+            program.solve(&options.common, cluster, problem)
+        },
     )
 }

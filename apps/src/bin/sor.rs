@@ -11,7 +11,7 @@ use apps::raw::Element;
 use apps::report::{self, Report, sequential_seconds, verified};
 use apps::share::Share;
 use apps::sor::options::{SorLayout, SorOptions};
-use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
+use apps::sor::{ByPage, Layout, PointByPoint, Problem, calls, sections, sequential, shared};
 use dhole::{Array2, Config, Rows, RunError, Worker};
 use serde_json::{Value, json};
 
@@ -39,6 +39,22 @@ fn main() -> ExitCode {
             };
             if options.share == Share::Memory {
                 return over_memory(config, &options, solve);
+            }
+            match options.share {
+                Share::Sections => {
+                    let construct = options.construct;
+                    return solve(&config, &|w, problem, solution, after_step| {
+                        let run = sections::run(w, problem, construct, solution, after_step);
+                        Ok((run?, json!({})))
+                    });
+                }
+                Share::Calls => {
+                    return solve(&config, &|w, problem, solution, after_step| {
+                        let run = calls::run(w, problem, solution, after_step);
+                        Ok((run?, json!({})))
+                    });
+                }
+                Share::Objects | Share::Memory => {}
             }
             let run = match (options.layout, options.hoist) {
                 (SorLayout::Rows, true) => over_objects::<Rows<f64>>,

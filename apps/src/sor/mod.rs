@@ -19,12 +19,14 @@
 //! rows among nodes gives the same grid, bit for bit.
 
 pub mod by_page;
+pub mod calls;
 pub mod kernel;
 pub mod layout;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod memory;
 pub mod options;
 pub mod problem;
+pub mod sections;
 pub mod sequential;
 pub mod shared;
 pub mod unhoisted;

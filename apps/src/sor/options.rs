@@ -7,7 +7,7 @@ use dhole::MemoryConsistency;
 use super::Problem;
 use crate::options::{BadInput, Common, size};
 use crate::raw::{Element, Granularity};
-use crate::share::Share;
+use crate::share::{Construct, Share};
 
 /// The most interior points of a grid: 32 GiB of them, more than one process should take.
 const MAX_POINTS: u64 = 1 << 32;
@@ -36,9 +36,15 @@ pub struct SorOptions {
     #[arg(long, default_value_t = 1.5)]
     pub omega: f64,
 
-    /// What the rows are: objects, or raw memory, of which each row is a minipage (Linux on x86-64)
+    /// What the rows are: objects; raw memory, of which each row is a minipage (Linux on x86-64);
+    /// objects at home at the nodes that relax them, with a barrier of sections; or each node's
+    /// own, with edges that are passed by calls
     #[arg(long, value_enum, default_value_t = Share::Objects)]
     pub share: Share,
+
+    /// Where the rows of sections are allocated: on node 0, or on the node that relaxes them
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Construct::There)]
+    pub construct: Construct,
 
     /// Rows of a colour that are one minipage of raw memory
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = size())]
@@ -115,7 +121,17 @@ impl SorOptions {
                 most: MAX_POINTS,
             });
         }
-        self.share.among(&[Share::Objects, Share::Memory])?;
+        if self.share != Share::Sections {
+            let here = self.construct != Construct::There;
+            self.share.lacks(&[("construct here", here)])?;
+        }
+        if matches!(self.share, Share::Sections | Share::Calls) {
+            self.share.lacks(&[
+                ("layout", self.layout != SorLayout::Rows),
+                ("hoist no", !self.hoist),
+                ("measure-setup", measure_setup),
+            ])?;
+        }
         self.share.check(&[
             ("chunk", self.chunk != 1),
             ("granularity", self.granularity != Granularity::Allocation),

@@ -20,6 +20,30 @@ pub struct Outcome {
     pub sweeps: Duration,
 }
 
+impl Outcome {
+    /// Of what each node found, on all of them.
+    ///
+    /// # Errors
+    /// Those of a collective call.
+    pub(super) fn of_all(
+        w: &mut Worker<'_>,
+        found: Finding,
+        is_compared: bool,
+        sweeps: Duration,
+    ) -> dhole::Result<Outcome> {
+        let all = w.all_gather((found.digest, found.max_error))?;
+        let all = all
+            .into_iter()
+            .map(|(digest, max_error)| Finding { digest, max_error });
+        let all = all.fold(Finding::NOTHING, Finding::and);
+        Ok(Outcome {
+            digest: all.digest,
+            max_error: is_compared.then_some(all.max_error),
+            sweeps,
+        })
+    }
+}
+
 /// The roots of the shared data.
 #[derive(Share, Clone, Copy)]
 struct Shared<L> {

@@ -4,11 +4,11 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, Args, Parser};
 
 use super::model::CUTOFF;
-use super::problem::{Problem, Record, System};
+use super::problem::{Problem, Record, System, Way};
 use super::spatial::grid::Grid;
 use crate::options::{BadInput, Common, listed};
 use crate::raw::{Cut, Granularity, Reads};
-use crate::share::Share;
+use crate::share::{Construct, Share};
 
 /// The command line of `water-nsquared`.
 #[derive(Parser, Clone, Debug)]
@@ -26,9 +26,19 @@ pub struct NsquaredOptions {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = steps())]
     pub steps: u32,
 
-    /// What the molecules are: objects, or SPLASH's records in raw memory (with --record splash)
+    /// What the molecules are: objects; SPLASH's records in raw memory (with --record splash);
+    /// objects at home at their nodes, with barriers of sections; or each node's own, with
+    /// positions that are passed by calls
     #[arg(long, value_enum, default_value_t = Share::Objects)]
     pub share: Share,
+
+    /// Where the molecules of sections are allocated: on node 0, or on their nodes
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Construct::There)]
+    pub construct: Construct,
+
+    /// A molecule of sections has where its atoms are, and not references to that
+    #[arg(long)]
+    pub inlined: bool,
 
     /// Records that are one minipage of raw memory
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = molecules())]
@@ -119,7 +129,12 @@ impl NsquaredOptions {
     /// When the options contradict each other.
     pub fn problem(&self, nodes: u16) -> Result<Problem, BadInput> {
         BadInput::unless_one_each(nodes, self.molecules, "molecules")?;
-        self.share.among(&[Share::Objects, Share::Memory])?;
+        if self.share != Share::Sections {
+            self.share.lacks(&[
+                ("construct here", self.construct != Construct::There),
+                ("inlined", self.inlined),
+            ])?;
+        }
         self.share.check(&[
             ("chunk", self.chunk != 1),
             ("granularity", self.granularity != Granularity::Allocation),
@@ -128,8 +143,19 @@ impl NsquaredOptions {
         let problem = self
             .physics
             .problem(self.molecules, self.steps, self.common.seed)?;
-        if self.share == Share::Objects {
-            return Ok(problem);
+        let way = match self.share {
+            Share::Objects => return Ok(problem),
+            Share::Memory => Way::Own,
+            Share::Calls => Way::Calls,
+            Share::Sections => Way::Sections {
+                construct: self.construct,
+                inlined: self.inlined,
+            },
+        };
+        if way != Way::Own {
+            let splash = problem.record == Record::Splash;
+            self.share.lacks(&[("record splash", splash)])?;
+            return Ok(Problem { way, ..problem });
         }
         let split = problem.record != Record::Splash;
         self.share.lacks(&[("record split", split)])?;

@@ -5,6 +5,7 @@ use super::model::{
 };
 pub use crate::options::Record;
 use crate::raw::{Cut, Reads};
+use crate::share::Construct;
 use crate::vector::Vector;
 
 /// The parameters of a run.
@@ -29,6 +30,25 @@ pub struct Problem {
     pub cut: Option<Cut>,
     /// How records of other nodes are read there.
     pub reads: Reads,
+    /// How the positions of molecules go from node to node.
+    pub way: Way,
+}
+
+/// How the positions of molecules go from node to node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Way {
+    /// As the program's own record says.
+    #[default]
+    Own,
+    /// As objects at home at the molecules' nodes, with barriers of sections.
+    Sections {
+        /// Where they are allocated.
+        construct: Construct,
+        /// Whether a molecule has its vectors, and not references to them.
+        inlined: bool,
+    },
+    /// By calls.
+    Calls,
 }
 
 impl Problem {
@@ -43,6 +63,7 @@ impl Problem {
             record: Record::Split,
             cut: None,
             reads: Reads::Each,
+            way: Way::Own,
         }
     }
 }

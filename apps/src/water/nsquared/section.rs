@@ -115,6 +115,27 @@ impl Section {
         (energy, pairs)
     }
 
+    /// Adds the forces of all other molecules on the node's own, whose sites are all known. Returns
+    /// the energy, of which each molecule of a pair has a half.
+    pub fn act_with_all(&mut self) -> (f64, Pairs) {
+        let mut energy = 0.0;
+        let mut pairs = Pairs::default();
+        for one in self.own.clone() {
+            let site = self.sites[one];
+            let mut on_one = Atoms::default();
+            for other in (0..self.sites.len()).filter(|other| *other != one) {
+                if let Some(exchange) = inter::act(&self.system, &site, &self.sites[other]) {
+                    inter::add(&mut on_one, &exchange.on_one());
+                    energy += 0.5 * exchange.energy;
+                    pairs.near += 1;
+                }
+                pairs.seen += 1;
+            }
+            inter::add(&mut self.forces[one], &on_one);
+        }
+        (energy, pairs)
+    }
+
     /// Takes `forces`, the sum of all on the node's molecules, as what their motion starts with.
     pub fn start(&mut self, forces: &[Atoms]) -> Energy {
         let mut energy = Energy::default();
