@@ -145,6 +145,17 @@ fn manna_meets_its_primitives() {
 }
 
 #[test]
+fn jackal_myrinet_meets_its_primitives() {
+    let there = [
+        "fetch_8_bytes_us",
+        "invocation_us",
+        "round_trip_us",
+        "throughput_mb_per_s",
+    ];
+    meets("jackal-myrinet", &there, &[]);
+}
+
+#[test]
 fn todays_networks_meet_their_sources() {
     meets("ethernet-10g", &["round_trip_us"], &[]);
     meets(

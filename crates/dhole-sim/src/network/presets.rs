@@ -1,5 +1,5 @@
 /// The descriptions that come with dhole, by their names.
-pub(crate) const PRESETS: [(&str, &str); 9] = [
+pub(crate) const PRESETS: [(&str, &str); 10] = [
     ("default", include_str!("../../networks/default.toml")),
     ("dosa-1999", include_str!("../../networks/dosa-1999.toml")),
     ("orca-fe", include_str!("../../networks/orca-fe.toml")),
@@ -20,5 +20,9 @@ pub(crate) const PRESETS: [(&str, &str); 9] = [
         include_str!("../../networks/ethernet-100g.toml"),
     ),
     ("manna", include_str!("../../networks/manna.toml")),
+    (
+        "jackal-myrinet",
+        include_str!("../../networks/jackal-myrinet.toml"),
+    ),
     ("infiniband", include_str!("../../networks/infiniband.toml")),
 ];
