@@ -18,6 +18,9 @@ pub enum Paper {
     /// Cordsen, Nolte and Schroeder-Preikschat, "Experiences Developing a Virtual Shared Memory
     /// System Using High-Level Object Paradigms"
     Vote(Vote),
+    /// Veldema, Hofman, Bhoedjang, Jacobs and Bal, "Source-Level Global Optimizations for
+    /// Fine-Grain Distributed Shared Memory Systems"
+    Jackal(Jackal),
 }
 
 /// `dhole paper dosa`.
@@ -123,6 +126,34 @@ pub struct Vote {
 }
 
 impl Vote {
+    /// What is wanted of the evaluation.
+    pub fn wanted(&self) -> PaperOptions {
+        wanted(self.small, self.simulated, &self.out, self.jobs)
+    }
+}
+
+/// `dhole paper jackal`.
+#[derive(Args)]
+pub struct Jackal {
+    /// Small inputs
+    #[arg(long)]
+    pub small: bool,
+
+    /// Only the simulated runs, which are all that there are
+    #[arg(long)]
+    pub simulated: bool,
+
+    /// The folder for tables and runs; a run that it has is not repeated [default: jackal, or
+    /// jackal-small]
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// The number of simulations at a time [default: the machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+}
+
+impl Jackal {
     /// What is wanted of the evaluation.
     pub fn wanted(&self) -> PaperOptions {
         wanted(self.small, self.simulated, &self.out, self.jobs)

@@ -39,6 +39,7 @@ use scope::Evaluation;
 const DOSA: &str = include_str!("../papers/dosa.toml");
 const MULTIVIEW: &str = include_str!("../papers/multiview.toml");
 const VOTE: &str = include_str!("../papers/vote.toml");
+const JACKAL: &str = include_str!("../papers/jackal.toml");
 
 /// Repeats a paper's evaluation.
 #[derive(Parser)]
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         command::Paper::Multiview(wanted) if wanted.today => measure_operations(),
         command::Paper::Multiview(wanted) => evaluate(MULTIVIEW, &wanted.wanted()),
         command::Paper::Vote(wanted) => evaluate(VOTE, &wanted.wanted()),
+        command::Paper::Jackal(wanted) => evaluate(JACKAL, &wanted.wanted()),
     };
     ended.unwrap_or_else(|error| {
         say::complain(&error);

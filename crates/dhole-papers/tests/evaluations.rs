@@ -43,6 +43,7 @@ fn bench(script: &str) -> TempDir {
         "is",
         "lu",
         "tsp",
+        "asp",
         "vote",
     ] {
         write_script(&folder.path().join(program), &script);
@@ -304,6 +305,38 @@ fn vote_s_tables_are_written() {
     assert_eq!(json["table3"]["vote"]["us"], 700.0);
     let drawn = fs::read_to_string(folder.join("tables/figure-10.svg")).unwrap();
     assert!(drawn.contains("<rect"));
+}
+
+#[test]
+fn jackal_s_tables_are_written_and_tell_what_does_not_hold() {
+    let printed = r#"{"seconds":0.5,"sequential_seconds":2.0,"measured":{"messages":15000,
+        "data_bytes":1048576,"by_kind":{"operation_request":{"messages":7000},
+        "fetch_reply":{"messages":500}}}}"#;
+    let folder = bench(&format!("echo '{}'; exit", printed.replace('\n', "")));
+    let folder = folder.path();
+    let mut command = Command::new(folder.join("dhole"));
+    command.args(["paper", "jackal", "--out", "tables"]);
+    command.current_dir(folder);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    // Five configurations of four programs, two more, and two of each on fewer nodes.
+    assert_eq!(runs(folder), 4 * 5 + 2 + 4 * 4 * 2);
+    let page = fs::read_to_string(folder.join("tables/jackal.md")).unwrap();
+    for part in [
+        "| basic | 29000 | 7500 | 39300 | 7500 | 15.9 | 1.0 | 4.52 | 1.00 | 0.500 |",
+        "| ASP | 16 | 4.00 | 4.00 | 1.00 |",
+        "| remote operation (RMI) | 38.00 |",
+        "within 1% | 15000 |  |",
+    ] {
+        assert!(page.contains(part), "{part} in\n{page}");
+    }
+    let json = fs::read_to_string(folder.join("tables/jackal.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["runs"][0]["data"], 7500.0);
+    for figure in ["6", "7"] {
+        let drawn = folder.join(format!("tables/jackal-figure-{figure}.svg"));
+        assert!(fs::read_to_string(drawn).unwrap().contains("<rect"));
+    }
 }
 
 /// `dhole paper multiview`, on simulated hosts only.
