@@ -5,7 +5,6 @@ use std::any::Any;
 use dhole_heap::{HeapMut, Ref, Row, Scalar, Share, copy_of, pack, pack_scalars, unpack_scalars};
 use dhole_model::Oid;
 
-use super::section::LendsWorker;
 use crate::error::Result;
 use crate::worker::Worker;
 
@@ -34,6 +33,17 @@ pub(super) mod sealed {
         fn pack(value: &Self::Value, out: &mut Vec<u8>);
         fn object(value: &Self::Value) -> &Self::Object;
         fn object_mut(value: &mut Self::Value) -> &mut Self::Object;
+    }
+}
+
+/// A worker, whatever its brand.
+pub trait LendsWorker {
+    fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>));
+}
+
+impl LendsWorker for Worker<'_> {
+    fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>)) {
+        f(self);
     }
 }
 

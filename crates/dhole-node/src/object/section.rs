@@ -15,10 +15,9 @@ use dhole_protocol::Protocol;
 use dhole_registry::{Ship, Shipped, Stateless, put_carrying};
 use rustc_hash::FxHashMap;
 
-use super::in_section::{InSection, sealed::Copying};
+use super::in_section::{InSection, LendsWorker, sealed::Copying};
 use crate::error::{Error, Result};
 use crate::failure::{Failed, why};
-use crate::worker::Worker;
 
 /// Accesses that a section may make at a home.
 const MOST_ACCESSES: u32 = 4096;
@@ -57,17 +56,6 @@ enum Source<'s> {
     },
     /// The worker of the section's caller, which holds the lock.
     Caller(&'s mut dyn LendsWorker),
-}
-
-/// A worker, whatever its brand.
-pub trait LendsWorker {
-    fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>));
-}
-
-impl LendsWorker for Worker<'_> {
-    fn lend(&mut self, f: &mut dyn FnMut(&mut Worker<'_>)) {
-        f(self);
-    }
 }
 
 /// The copy of an object.
