@@ -193,7 +193,7 @@ fn parse_request(mut bytes: Tail<'_>) -> Result<OperationRequest<'_>, WireError>
     let mut chain: &[u8] = &[];
     if head.flags & CHAINED != 0 {
         let no_chain = WireError::Value("a chain of calls that is cut short");
-        let (length, rest) = notices.split_first_chunk().ok_or(no_chain.clone())?;
+        let (length, rest) = notices.split_first_chunk().ok_or(no_chain)?;
         let length = u32::from_le_bytes(*length) as usize;
         (chain, notices) = rest.split_at_checked(length).ok_or(no_chain)?;
     }
