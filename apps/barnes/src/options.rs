@@ -63,8 +63,8 @@ pub struct BarnesOptions {
     )]
     pub frames: u32,
 
-    /// Walks for all bodies in passes: what many of them miss is fetched in one round. For networks;
-    /// where nodes see each other's memory it changes nothing
+    /// Walks for all bodies in passes: what many of them miss is fetched in one round. For
+    /// networks; where nodes see each other's memory it changes nothing
     #[arg(long)]
     pub passes: bool,
 

@@ -66,10 +66,11 @@
 //! # Several workers
 //!
 //! A node may have several workers, one of which computes or is in a call, and has the *turn*.
-//! Another gets a token of its own ([`Monitor::lend`]) only while the one before is over or has
-//! given the turn away ([`MonitorCall::give_turn`]), which it does in an exclusive call: its token
-//! is borrowed mutably until that call has the turn again. So of all the tokens of a node one alone is
-//! not borrowed mutably, and what is said of the worker above is said of the one that has the turn.
+//! Another gets a token of its own ([`Monitor::lend`]) only when the one before is over, or while
+//! it has given the turn away ([`MonitorCall::give_turn`]), which it does in an exclusive call:
+//! its token is borrowed mutably until that call has the turn again. So of all the tokens of a
+//! node one alone is not borrowed mutably, and what is said of the worker above is said of the one
+//! that has the turn.
 //!
 //! The heap copies bytes through raw pointers and never forms a slice over an object.
 
