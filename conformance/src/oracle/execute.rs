@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dhole::{
-    Array, Coherence, Error, Held, HeldExclusive, Lock, Lockable, NodeId, Object, ObjectLock, Read,
-    Ref, Refs, Result, Row, Rows, Section, Share, Worker, Write, on, replicated, section,
+    Array, Coherence, Error, Lock, NodeId, Object, Read, Ref, Refs, Result, Rows, Share, Worker,
+    Write, on, replicated,
 };
 use serde::{Deserialize, Serialize};
 
@@ -183,58 +183,6 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
     }
 }
 
-/// What nodes that add to an object are under.
-#[derive(Clone, Copy)]
-enum Guard {
-    Numbered(Lock),
-    Object(ObjectLock),
-}
-
-enum HeldGuard {
-    Numbered(Held),
-    Object(HeldExclusive),
-}
-
-impl Guard {
-    fn acquire(self, w: &mut Worker<'_>) -> Result<HeldGuard> {
-        Ok(match self {
-            Guard::Numbered(lock) => HeldGuard::Numbered(lock.acquire(w)?),
-            Guard::Object(lock) => HeldGuard::Object(lock.acquire(w)?),
-        })
-    }
-
-    fn with(self, w: &mut Worker<'_>, f: impl FnOnce(&mut Worker<'_>) -> Result<()>) -> Result<()> {
-        match self {
-            Guard::Numbered(lock) => lock.with(w, f),
-            Guard::Object(lock) => lock.with(w, f),
-        }
-    }
-}
-
-impl HeldGuard {
-    fn release(self, w: &mut Worker<'_>) -> Result<()> {
-        match self {
-            HeldGuard::Numbered(held) => held.release(w)?,
-            HeldGuard::Object(held) => held.release(w)?,
-        }
-        Ok(())
-    }
-}
-
-/// Adds to an item.
-fn add(s: &mut Section<'_>, (item, value): (Ref<Item>, u64)) -> Result<()> {
-    let item = s.get_mut(item)?;
-    item.set(item.value().wrapping_add(value));
-    Ok(())
-}
-
-/// Adds to a scalar of a row.
-fn add_to_row(s: &mut Section<'_>, (row, at, value): (Row<u64>, u64, u64)) -> Result<()> {
-    let scalar = &mut s.get_mut(row)?[at as usize];
-    *scalar = scalar.wrapping_add(value);
-    Ok(())
-}
-
 struct Node<'a, 'id> {
     default: Coherence,
     w: &'a mut Worker<'id>,
@@ -264,18 +212,9 @@ impl Node<'_, '_> {
             .expect("the program allocates an item before it uses it")
     }
 
-    /// The lock of an array behind items and rows.
+    /// The lock of an item, or of the row behind the last item.
     fn lock(&self, item: usize) -> Lock {
         Lock::numbered(item as u32)
-    }
-
-    /// The lock of an item, or of the row behind the last item: that of the object, or a numbered
-    /// one.
-    fn guard(&self, item: usize, of: ObjectLock) -> Guard {
-        match item.is_multiple_of(2) {
-            true => Guard::Object(of),
-            false => Guard::Numbered(self.lock(item)),
-        }
     }
 
     fn act(&mut self, action: Action) -> Result<()> {
@@ -322,22 +261,16 @@ impl Node<'_, '_> {
                 item.set(written(item.value(), with.value()));
             }
             Action::Add(at, value) => {
-                let item = self.item(at);
-                match self.guard(at, item.lock()) {
-                    // Some in sections, some under the lock.
-                    Guard::Object(lock) if value % 4 > 0 => {
-                        lock.run(self.w, (item, value), section!(add))?;
-                    }
-                    guard => guard.with(self.w, |w| {
-                        item.update(w, |item| item.set(item.value().wrapping_add(value)));
-                        Ok(())
-                    })?,
-                }
+                let (item, lock) = (self.item(at), self.lock(at));
+                lock.with(self.w, |w| {
+                    item.update(w, |item| item.set(item.value().wrapping_add(value)));
+                    Ok(())
+                })?;
             }
             Action::Move(from, to, value) => {
                 let (less, more) = (self.item(from), self.item(to));
-                let first = self.guard(from, less.lock()).acquire(self.w)?;
-                let second = self.guard(to, more.lock()).acquire(self.w)?;
+                let first = self.lock(from).acquire(self.w)?;
+                let second = self.lock(to).acquire(self.w)?;
                 less.update(self.w, |item| item.set(item.value().wrapping_sub(value)));
                 more.update(self.w, |item| item.set(item.value().wrapping_add(value)));
                 first.release(self.w)?;
@@ -349,18 +282,14 @@ impl Node<'_, '_> {
                 *scalar = written(*scalar, with);
             }
             Action::AddToRow(row, at, value) => {
-                let (number, row) = (self.program.items + row, self.roots.rows.row(row));
-                let guard = self.guard(number, row.lock());
-                match guard {
-                    Guard::Object(lock) if value % 4 > 0 => {
-                        let arguments = (row, at as u64, value);
-                        lock.run(self.w, arguments, section!(add_to_row))?;
-                    }
-                    guard => guard.with(self.w, |w| {
-                        row.update(w, |row| row[at] = row[at].wrapping_add(value));
-                        Ok(())
-                    })?,
-                }
+                let (row, lock) = (
+                    self.roots.rows.row(row),
+                    self.lock(self.program.items + row),
+                );
+                lock.with(self.w, |w| {
+                    row.update(w, |row| row[at] = row[at].wrapping_add(value));
+                    Ok(())
+                })?;
             }
             Action::ReadPart(part) => self.read_part(part),
             Action::Prefetch(Part { array, start, end }) => match array {
