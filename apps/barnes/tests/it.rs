@@ -53,7 +53,7 @@ fn simulated_rounds(record: Record, passes: bool) -> u64 {
 
 #[test]
 fn barnes_in_passes_moves_every_body_alike_in_fewer_rounds() {
-    // How objects lie on pages depends on the runs beside this one, and with it the last few rounds.
+    // How objects lie on pages depends on the runs beside this one, and so do the last few rounds.
     for record in [Record::Split, Record::Splash] {
         let [one_by_one, in_passes] = [false, true].map(|it| simulated_rounds(record, it));
         assert!(in_passes < one_by_one, "{in_passes} of {one_by_one}");

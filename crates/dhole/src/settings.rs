@@ -430,7 +430,10 @@ mod tests {
             ("SECTIONS", "on, off"),
             ("DOMAINS", "host, node, a number of nodes"),
             ("MEMORY", "views, isolate"),
-            ("MANAGERS", "allocator, one"),
+            (
+                "MANAGERS",
+                "allocator, one, or from 1 to 16 different nodes such as 0,3",
+            ),
             ("CONSISTENCY", "sequential, release"),
             ("REPORT", "text, json"),
         ];
@@ -438,13 +441,14 @@ mod tests {
         let of_few = Defaults::SETTINGS.iter().filter(|it| it.option != "trace");
         assert_eq!(expected.len(), of_few.clone().count());
         for (setting, (name, values)) in of_few.zip(expected) {
-            let wanted = format!("DHOLE_{name} is `0x`: one of {values} is expected");
+            let values = match name {
+                "MANAGERS" => values.to_owned(),
+                _ => format!("one of {values}"),
+            };
+            let wanted = format!("DHOLE_{name} is `0x`: {values} is expected");
             assert_eq!(read(&[(setting.variable, "0x")]), Err(wanted));
             let refused = (setting.check)("0x").unwrap_err().to_string();
-            assert_eq!(
-                refused,
-                format!("one of {values} is expected, and not `0x`")
-            );
+            assert_eq!(refused, format!("{values} is expected, and not `0x`"));
             let option = setting.option.to_uppercase().replace('-', "_");
             assert_eq!(option, name, "an option is called as its variable");
         }
